@@ -1,0 +1,34 @@
+//! Why a flow did not come to be: a reason from the closed set, and a sentence for the person behind it.
+//!
+//! Not here: what a failure looks like on the wire (`reply`).
+
+use crate::decide::Reason;
+
+/// A flow that ended before it was relayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Which of the closed set.
+    pub reason: Reason,
+    /// What happened to what, in plain ASCII words without a final period, anything a peer chose escaped:
+    /// `evil.example:443 is not on the allowlist`.
+    pub sentence: String,
+    /// The exact HTTP status where a reason has several (a malformed head: 400, 414, 431, 501, 505).
+    pub http_status: Option<u16>,
+    /// The rule that refused, canonical.
+    pub rule: Option<String>,
+}
+
+impl Failure {
+    /// A failure with its sentence.
+    pub fn new(reason: Reason, sentence: impl Into<String>) -> Self {
+        Self { reason, sentence: sentence.into(), http_status: None, rule: None }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Failure {}
