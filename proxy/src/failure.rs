@@ -16,12 +16,14 @@ pub struct Failure {
     pub http_status: Option<u16>,
     /// The rule that refused, canonical.
     pub rule: Option<String>,
+    /// What would help, for the body of an answer; plain words.
+    pub hint: Option<String>,
 }
 
 impl Failure {
     /// A failure with its sentence.
     pub fn new(reason: Reason, sentence: impl Into<String>) -> Self {
-        Self { reason, sentence: sentence.into(), http_status: None, rule: None }
+        Self { reason, sentence: sentence.into(), http_status: None, rule: None, hint: None }
     }
 }
 

@@ -4,6 +4,7 @@
 //! authenticate, decide, resolve, dial, relay, record, in the order that [`connection`] writes once. It knows no
 //! files (that is `exeat-config`), no flags and no terminal (that is the binary), and nothing of sandboxes.
 
+pub mod authenticate;
 pub mod buffered;
 pub mod clock;
 pub mod decide;
