@@ -98,6 +98,16 @@ impl Session {
         }
     }
 
+    /// Whether it has exactly this token and this label.
+    pub(crate) fn is(&self, token: &TokenHash, label: Option<&str>) -> bool {
+        self.token == Some(*token) && self.label.as_deref() == label
+    }
+
+    /// Moves it to another profile; its live flows are re-judged when [`Session::rejudge`] is called.
+    pub(crate) fn set_profile(&self, slot: Arc<ProfileSlot>) {
+        self.profile.store(slot);
+    }
+
     /// The profile it uses now.
     pub fn profile(&self) -> Arc<ProfileSlot> {
         self.profile.load_full()

@@ -60,15 +60,6 @@ impl Registry {
         self.by_token.get(presented.as_bytes()).map(|entry| Arc::clone(&entry))
     }
 
-    /// Whether `id` is registered with exactly this token, label and profile.
-    pub fn holds(&self, id: &SessionId, label: Option<&str>, token: &TokenHash, profile: &ProfileSlot) -> bool {
-        self.get(id).is_some_and(|session| {
-            session.token == Some(*token)
-                && session.label.as_deref() == label
-                && session.profile().name() == profile.name()
-        })
-    }
-
     /// Every session, in no order.
     pub fn all(&self) -> Vec<Arc<Session>> {
         self.by_id.iter().map(|entry| Arc::clone(&entry)).collect()

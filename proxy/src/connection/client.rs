@@ -1,0 +1,151 @@
+//! A client's side of a connection: its bytes, its deadline, its seat in the lobby.
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use tokio::{
+    io::AsyncWriteExt as _,
+    time::{timeout, timeout_at},
+};
+
+use super::{Admission, flow};
+use crate::{
+    authenticate::{Identity, authenticate},
+    buffered::Buffered,
+    clock::{self, Instant},
+    decide::Reason,
+    failure::Failure,
+    flow::{Credentials, Protocol},
+    handshake::first_byte::Speech,
+    limits,
+    listen::Accepted,
+    lobby::Seat,
+    proxy::{Phase, Proxy},
+    sessions::Session,
+};
+
+/// A client and what is known of it.
+#[derive(Debug)]
+pub(super) struct Client<'a> {
+    pub(super) proxy: &'a Proxy,
+    pub(super) io: Buffered,
+    pub(super) identity: Identity,
+    admission: Admission,
+    /// Held until the client has authenticated.
+    seat: Option<Seat>,
+    /// When the handshake is due.
+    pub(super) due: Instant,
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn new(proxy: &'a Proxy, accepted: Accepted, admission: Admission) -> Self {
+        Self {
+            proxy,
+            io: Buffered::new(accepted.stream),
+            identity: accepted.identity,
+            admission,
+            seat: Some(proxy.lobby.enter()),
+            due: clock::now() + proxy.tuning().head_timeout,
+        }
+    }
+
+    /// What the client speaks; `None` when it said nothing in time, or left.
+    pub(super) async fn first_byte(&mut self) -> Option<Speech> {
+        let mut phase = self.proxy.phase();
+        let drained = async move { phase.wait_for(|phase| *phase > Phase::Serving).await.map(drop) };
+        let filled = tokio::select! {
+            filled = Self::in_lobby(self.seat.as_ref(), timeout_at(self.due, self.io.fill(limits::FIRST_READ))) => filled?,
+            _ = drained => return None,
+        };
+        matches!(filled, Ok(Ok(count)) if count > 0).then(|| Speech::of(self.io.held()[0]))
+    }
+
+    /// Waits for `step`; `None` when the seat in the lobby was lost meanwhile.
+    pub(super) async fn in_lobby<T>(seat: Option<&Seat>, step: impl Future<Output = T>) -> Option<T> {
+        match seat {
+            None => Some(step.await),
+            Some(seat) => tokio::select! {
+                biased;
+                done = step => Some(done),
+                () = seat.evicted() => None,
+            },
+        }
+    }
+
+    /// Waits for a step of the handshake; `None` when the seat in the lobby was lost meanwhile.
+    pub(super) async fn handshake<T>(&mut self, step: impl AsyncFnOnce(&mut Buffered, Instant) -> T) -> Option<T> {
+        let due = self.due;
+        Self::in_lobby(self.seat.as_ref(), step(&mut self.io, due)).await
+    }
+
+    /// Stage 3. A wrong guess is counted, and past a rate its answer is held back.
+    pub(super) async fn authenticate(
+        &mut self,
+        protocol: Protocol,
+        credentials: &Credentials,
+    ) -> Result<Arc<Session>, Failure> {
+        if self.admission == Admission::Full {
+            let failure = Failure::new(Reason::Limit, "too many connections");
+            flow::turned_away(self.proxy, protocol, &failure);
+            return Err(failure);
+        }
+        match authenticate(&self.identity, &self.proxy.registry, credentials) {
+            Ok(session) => {
+                self.seat = None;
+                Ok(session)
+            }
+            Err(failure) => {
+                flow::turned_away(self.proxy, protocol, &failure);
+                if failure.reason == Reason::AuthFailed {
+                    self.proxy.recorder.metrics().auth_failure(protocol);
+                    let delay = self.proxy.brake.failure();
+                    if !delay.is_zero() {
+                        tokio::time::sleep(delay).await;
+                    }
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Sends bytes that the client has to take within the time for one answer.
+    pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match timeout(limits::ANSWER_TIMEOUT, self.io.stream_mut().write_all(bytes)).await {
+            Ok(written) => written,
+            Err(_elapsed) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// Sends an answer and ends the connection.
+    pub(super) async fn last_words(mut self, bytes: &[u8]) {
+        if self.send(bytes).await.is_ok() {
+            self.linger().await;
+        }
+    }
+
+    /// Ends the connection so that the client can still read what it was sent: closing a socket with unread bytes
+    /// would reset it, and the reset overtakes the answer.
+    pub(super) async fn linger(mut self) {
+        if self.io.stream_mut().shutdown().await.is_err() {
+            return;
+        }
+        let drain = async {
+            let mut budget = limits::LINGER_BYTES;
+            loop {
+                self.io.consume(self.io.held().len());
+                match self.io.fill(budget).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(count) => budget = budget.saturating_sub(count),
+                }
+                if budget == 0 {
+                    break;
+                }
+            }
+        };
+        let _ = timeout(limits::LINGER, drain).await;
+    }
+
+    /// A new deadline, for the next request of a kept-alive connection.
+    pub(super) fn due_in(&mut self, time: Duration) {
+        self.due = clock::now() + time;
+    }
+}

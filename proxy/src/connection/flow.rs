@@ -1,0 +1,192 @@
+//! One flow: a session's request for one target, from its verdict to its end.
+//!
+//! [`Flow::open`] is decide → resolve → dial, the same for every protocol, and writes the first line of the record
+//! whatever came of it; [`Flow::close`] writes the second.
+
+use std::{net::IpAddr, sync::Arc};
+
+use exeat_config::Target;
+
+use crate::{
+    clock::{self, Instant},
+    decide::{AddressClass, AdmittedAddr, Permit, Reason, Verdict},
+    dial::{self, Upstream},
+    failure::Failure,
+    flow::{AddressFate, CloseRecord, ClosedBy, FlowId, OpenRecord, Outcome, Protocol, Tally},
+    proxy::Proxy,
+    relay::Standing,
+    resolve::Resolved,
+    sessions::{Place, Session},
+};
+
+/// A session's request for a target.
+#[derive(Debug)]
+pub(super) struct Flow<'a> {
+    pub(super) proxy: &'a Proxy,
+    pub(super) session: Arc<Session>,
+    pub(super) target: Target,
+    protocol: Protocol,
+    id: FlowId,
+    started: Instant,
+    /// Counts against the session's limit; `None` when the limit was reached.
+    place: Option<Place>,
+}
+
+/// A flow that may go on: its connection, and where it stands.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) upstream: Upstream,
+    pub(super) permit: Permit,
+}
+
+impl<'a> Flow<'a> {
+    pub(super) fn new(proxy: &'a Proxy, session: Arc<Session>, protocol: Protocol, target: Target) -> Self {
+        let place = session.enter(proxy.tuning().max_flows_per_session);
+        Self { proxy, session, target, protocol, id: proxy.recorder.next_flow(), started: clock::now(), place }
+    }
+
+    /// Stages 4 to 6. Nothing is resolved before it was decided, nothing dialled before its address was judged.
+    pub(super) async fn open(&self) -> Result<Opened, Failure> {
+        let permit = self.decided()?;
+        let opened = async {
+            let resolved = self.resolve(&permit).await?;
+            let upstream = self.dial(&permit, &resolved).await?;
+            Ok(upstream)
+        };
+        match opened.await {
+            Ok(upstream) => {
+                self.record_permit(&permit, &upstream.fates);
+                Ok(Opened { upstream, permit })
+            }
+            Err(failure) => Err(self.failed(failure)),
+        }
+    }
+
+    /// Stage 4 alone, for a request that goes over a connection which is open already.
+    pub(super) fn decided(&self) -> Result<Permit, Failure> {
+        self.decide().map_err(|failure| self.failed(failure))
+    }
+
+    /// Writes both lines of a flow that did not come to be.
+    fn failed(&self, failure: Failure) -> Failure {
+        self.record_failure(&failure);
+        self.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Refusal });
+        failure
+    }
+
+    fn decide(&self) -> Result<Permit, Failure> {
+        if self.place.is_none() {
+            return Err(Failure::new(Reason::Limit, "this session has too many connections open"));
+        }
+        if !self.proxy.recorder.ready() {
+            return Err(Failure::new(Reason::Internal, "records cannot be written, and they are required"));
+        }
+        match self.proxy.judge(&self.session, &self.target) {
+            Verdict::Permit(permit) => Ok(permit),
+            Verdict::Refuse(refusal) => Err(refusal.failure(&self.target)),
+            // Nobody can be asked yet: the audience is always absent, and `decide` never asks it.
+            Verdict::Ask => Err(Failure::new(Reason::NotListed, format!("{} is not on the allowlist", self.target))),
+        }
+    }
+
+    async fn resolve(&self, permit: &Permit) -> Result<Resolved, Failure> {
+        let began = clock::now();
+        let result = self.proxy.resolver().resolve(permit, &self.target).await;
+        self.proxy.recorder.metrics().dns(clock::now() - began, result.as_ref().map(|r| r.source).map_err(|f| f.reason));
+        result
+    }
+
+    async fn dial(&self, permit: &Permit, resolved: &Resolved) -> Result<Upstream, Failure> {
+        let began = clock::now();
+        let limit = self.proxy.tuning().connect_timeout;
+        let mut result = dial::dial(permit, &self.target, &resolved.admitted, limit).await;
+        self.proxy.recorder.metrics().connect(clock::now() - began, result.as_ref().map(drop).map_err(|f| f.reason));
+        let fates = match &mut result {
+            Ok(upstream) => &mut upstream.fates,
+            Err(failure) => &mut failure.addresses,
+        };
+        fates.extend(resolved.denied.iter().map(|&(addr, class)| (addr, AddressFate::Denied(class))));
+        result
+    }
+
+    /// Where a live flow stands, to be asked again when something changes.
+    pub(super) fn standing(&self, addr: AdmittedAddr) -> Standing<'_> {
+        Standing { proxy: self.proxy, session: &self.session, target: &self.target, addr }
+    }
+
+    /// The first line of a flow that was let through.
+    pub(super) fn record_permit(&self, permit: &Permit, addresses: &[(IpAddr, AddressFate)]) {
+        let rule = permit.rule();
+        self.proxy.recorder.open(&OpenRecord {
+            outcome: if permit.would_refuse().is_some() { Outcome::WouldRefuse } else { Outcome::Permit },
+            reason: permit.would_refuse(),
+            rule: rule.as_ref().map(|(rule, _)| rule.as_str()),
+            generation: permit.generation(),
+            addresses,
+            ..self.blank()
+        });
+    }
+
+    fn record_failure(&self, failure: &Failure) {
+        self.proxy.recorder.open(&OpenRecord {
+            outcome: failure.outcome(),
+            reason: Some(failure.reason),
+            detail: Some(&failure.sentence),
+            rule: failure.rule.as_deref(),
+            addresses: &failure.addresses,
+            ..self.blank()
+        });
+    }
+
+    fn blank(&self) -> OpenRecord<'_> {
+        OpenRecord {
+            flow: self.id,
+            session: Some(&self.session.id),
+            label: self.session.label.as_deref(),
+            protocol: self.protocol,
+            target: Some(&self.target),
+            outcome: Outcome::Permit,
+            reason: None,
+            detail: None,
+            rule: None,
+            generation: self.proxy.generation(),
+            addresses: &[],
+        }
+    }
+
+    /// The last line of the record.
+    pub(super) fn close(&self, tally: Tally) {
+        self.proxy.recorder.close(&CloseRecord {
+            flow: self.id,
+            session: Some(&self.session.id),
+            protocol: self.protocol,
+            tally,
+            duration: clock::now() - self.started,
+        });
+    }
+}
+
+/// Records a connection that ended before it was known whose it is, or where it wanted to go.
+pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) {
+    let flow = proxy.recorder.next_flow();
+    proxy.recorder.open(&OpenRecord {
+        flow,
+        session: None,
+        label: None,
+        protocol,
+        target: None,
+        outcome: failure.outcome(),
+        reason: Some(failure.reason),
+        detail: Some(&failure.sentence),
+        rule: None,
+        generation: proxy.generation(),
+        addresses: &[],
+    });
+    proxy.recorder.close(&CloseRecord {
+        flow,
+        session: None,
+        protocol,
+        tally: Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Refusal },
+        duration: std::time::Duration::ZERO,
+    });
+}
