@@ -15,6 +15,9 @@ pub enum AddressClass {
 }
 
 impl AddressClass {
+    /// Every class, in the order of the documents.
+    pub const ALL: [Self; 3] = [Self::Metadata, Self::Loopback, Self::Special];
+
     /// The stable word for it.
     pub const fn slug(self) -> &'static str {
         match self {

@@ -1,0 +1,3 @@
+//! What `exeat serve` runs beside the proxy itself.
+
+pub(crate) mod metrics_endpoint;
