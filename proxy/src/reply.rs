@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{decide::Reason, failure::Failure};
+use crate::{decide::Reason, failure::Failure, handshake::socks5::Rep};
 
 /// The longest reason phrase, so that a client's one line of output holds it.
 const MAX_PHRASE: usize = 120;
@@ -83,7 +83,7 @@ pub const fn proxy_error(reason: Reason) -> Option<&'static str> {
 }
 
 /// The REP of a SOCKS5 reply (RFC 1928 section 6).
-pub const fn socks5_rep(reason: Reason) -> u8 {
+pub const fn socks5_rep(reason: Reason) -> Rep {
     match reason {
         Reason::NotListed
         | Reason::DeniedByRule
@@ -93,7 +93,7 @@ pub const fn socks5_rep(reason: Reason) -> u8 {
         | Reason::Metadata
         | Reason::DeniedAddress
         | Reason::ApprovalDenied
-        | Reason::ApprovalTimeout => 0x02,
+        | Reason::ApprovalTimeout => Rep::NotAllowed,
         Reason::InvalidTarget
         | Reason::Malformed
         | Reason::AuthRequired
@@ -102,15 +102,15 @@ pub const fn socks5_rep(reason: Reason) -> u8 {
         | Reason::BadUpstream
         | Reason::Limit
         | Reason::ShuttingDown
-        | Reason::Internal => 0x01,
-        Reason::Unsupported => 0x07,
-        Reason::NetworkUnreachable => 0x03,
+        | Reason::Internal => Rep::GeneralFailure,
+        Reason::Unsupported => Rep::CommandNotSupported,
+        Reason::NetworkUnreachable => Rep::NetworkUnreachable,
         Reason::DnsNotFound
         | Reason::DnsFailed
         | Reason::DnsTimeout
         | Reason::ConnectTimeout
-        | Reason::HostUnreachable => 0x04,
-        Reason::ConnectionRefused => 0x05,
+        | Reason::HostUnreachable => Rep::HostUnreachable,
+        Reason::ConnectionRefused => Rep::ConnectionRefused,
     }
 }
 
@@ -156,7 +156,7 @@ pub fn http(failure: &Failure, after: After, body: BodyKind) -> Vec<u8> {
 
 /// The ten bytes of a SOCKS5 reply to a request that failed.
 pub fn socks5(failure: &Failure) -> [u8; 10] {
-    [0x05, socks5_rep(failure.reason), 0x00, 0x01, 0, 0, 0, 0, 0, 0]
+    socks5_rep(failure.reason).answer()
 }
 
 fn phrase(failure: &Failure) -> String {

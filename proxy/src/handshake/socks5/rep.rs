@@ -31,6 +31,11 @@ pub enum Rep {
 }
 
 impl Rep {
+    /// The byte.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
     /// The whole reply, with `0.0.0.0:0` as the bound address. Always ten bytes: clients wait for all of them,
     /// also after a failure.
     pub const fn answer(self) -> [u8; 10] {
