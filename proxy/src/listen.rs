@@ -10,24 +10,20 @@ use std::{
     time::Duration,
 };
 
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{authenticate::Identity, record::Metrics, record::RateLimit};
+use crate::{
+    authenticate::Identity,
+    clock, dial,
+    record::{Metrics, RateLimit},
+};
 
 /// The kernel cuts this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
 /// How long accepting pauses when descriptors or memory ran out.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
-
-/// Dead peers are found within two minutes: 60 s of silence, then 4 probes 15 s apart.
-pub(crate) fn keepalive() -> TcpKeepalive {
-    TcpKeepalive::new()
-        .with_time(Duration::from_secs(60))
-        .with_interval(Duration::from_secs(15))
-        .with_retries(4)
-}
 
 /// A bound listener, and whom it serves.
 #[derive(Debug)]
@@ -50,20 +46,6 @@ pub(crate) struct Accepted {
 }
 
 impl Listener {
-    /// Binds `addr`. An IPv6 wildcard serves IPv6 alone, so that both wildcards can be listened to.
-    pub fn bind(addr: SocketAddr, identity: Identity) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-        // A restart binds at once, though connections of the last run are in TIME_WAIT.
-        socket.set_reuse_address(true)?;
-        if addr.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        socket.set_nonblocking(true)?;
-        socket.bind(&addr.into())?;
-        socket.listen(BACKLOG)?;
-        Self::from_std(socket.into(), identity)
-    }
-
     /// Takes a listener that was made elsewhere.
     pub fn from_std(socket: std::net::TcpListener, identity: Identity) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
@@ -77,26 +59,19 @@ impl Listener {
         self.addr
     }
 
-    /// Whether only this machine can reach it.
-    pub fn is_loopback(&self) -> bool {
-        self.addr.ip().to_canonical().is_loopback()
-    }
-
     /// The next connection. Does not return for errors: it waits until there is one.
     pub(crate) async fn accept(&mut self, metrics: &Metrics) -> Accepted {
         loop {
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
-                    // On a socket that died in between these fail, and the next read says so.
-                    let _ = stream.set_nodelay(true);
-                    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive());
+                    dial::tune(&stream);
                     return Accepted { stream, peer, identity: self.identity.clone() };
                 }
                 Err(error) => {
                     metrics.accept_error(&error);
                     if is_exhaustion(&error) {
                         self.give_one_up();
-                        if let Some(suppressed) = self.exhausted.allow() {
+                        if let Some(suppressed) = self.exhausted.admit(clock::now()) {
                             tracing::warn!(%error, suppressed, "cannot accept connections");
                         }
                         tokio::time::sleep(EXHAUSTED_PAUSE).await;
@@ -127,6 +102,20 @@ fn is_exhaustion(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
     )
+}
+
+/// Binds `addr`. An IPv6 wildcard serves IPv6 alone, so that both wildcards can be listened to.
+pub fn bind(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart binds at once, though connections of the last run are in TIME_WAIT.
+    socket.set_reuse_address(true)?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// The address a local client uses for a listener: a wildcard is reached through loopback.

@@ -9,7 +9,7 @@ use exeat_config::{Host, settings::SniMode};
 
 use super::Standing;
 use crate::{
-    handshake::hello::{HelloSniffer, Sniff},
+    handshake::hello::{HelloSniffer, ServerName, Sniff},
     record::SniResult,
 };
 
@@ -45,22 +45,28 @@ impl<'a> SniGate<'a> {
         let result = match self.sniffer.feed(bytes) {
             Sniff::NeedMore => return Gate::Hold,
             Sniff::NotTls => SniResult::NotTls,
-            Sniff::NoServerName => SniResult::Absent,
-            Sniff::ServerName(host) => self.compare(host),
-            Sniff::Malformed | Sniff::TooLong => SniResult::Unreadable,
+            Sniff::Hello(hello) => self.compare(hello.name),
+            Sniff::TooLong | Sniff::Malformed(_) => SniResult::Unreadable,
         };
         self.standing.proxy.recorder.metrics().sni(result);
         match (result, self.mode) {
             (SniResult::Mismatch | SniResult::Unreadable, SniMode::Enforce) => Gate::Close,
-            _ => Gate::Pass,
+            (SniResult::Mismatch | SniResult::Unreadable, SniMode::Report | SniMode::Off)
+            | (SniResult::Match | SniResult::OtherAllowed | SniResult::Absent | SniResult::NotTls, _) => Gate::Pass,
         }
     }
 
-    fn compare(&self, named: Host) -> SniResult {
+    fn compare(&self, named: ServerName) -> SniResult {
+        let named = match named {
+            ServerName::Absent => return SniResult::Absent,
+            ServerName::Name(name) => Host::Name(name),
+            ServerName::Address(addr) => Host::Addr(addr),
+            ServerName::Invalid(_) => return SniResult::Unreadable,
+        };
         if named == self.standing.target.host {
             SniResult::Match
         } else if self.standing.admits(named) {
-            SniResult::Allowed
+            SniResult::OtherAllowed
         } else {
             SniResult::Mismatch
         }

@@ -1,5 +1,7 @@
 //! Whether a live flow may go on: asked when something changed, never on a byte.
 
+use std::pin::pin;
+
 use exeat_config::{Host, Target, settings::OnRevoke};
 
 use crate::{
@@ -42,6 +44,19 @@ impl Standing<'_> {
             Verdict::Ask | Verdict::Refuse(_) => false,
         };
         (!allowed).then_some(ClosedBy::Revoked)
+    }
+
+    /// Resolves when the flow may not go on.
+    pub(crate) async fn until_lost(&self) -> ClosedBy {
+        loop {
+            // Armed before the question, so that no swap falls between the two.
+            let mut changed = pin!(self.changed());
+            changed.as_mut().enable();
+            if let Some(closed_by) = self.lost() {
+                return closed_by;
+            }
+            changed.await;
+        }
     }
 
     /// Whether the session may reach `host` on this flow's port.
