@@ -19,6 +19,8 @@ pub mod proxy;
 mod race;
 pub mod record;
 pub mod relay;
+pub mod serve;
+mod connection;
 pub mod reply;
 pub mod resolve;
 mod sentence;

@@ -1,6 +1,6 @@
 //! A client's side of a connection: its bytes, its deadline, its seat in the lobby.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future, io, sync::Arc, time::Duration};
 
 use tokio::{
     io::AsyncWriteExt as _,
@@ -50,31 +50,22 @@ impl<'a> Client<'a> {
 
     /// What the client speaks; `None` when it said nothing in time, or left.
     pub(super) async fn first_byte(&mut self) -> Option<Speech> {
-        let mut phase = self.proxy.phase();
-        let drained = async move { phase.wait_for(|phase| *phase > Phase::Serving).await.map(drop) };
-        let filled = tokio::select! {
-            filled = Self::in_lobby(self.seat.as_ref(), timeout_at(self.due, self.io.fill(limits::FIRST_READ))) => filled?,
-            _ = drained => return None,
-        };
+        let filled = self.wait(async |io, due| timeout_at(due, io.fill(limits::FIRST_READ)).await).await?;
         matches!(filled, Ok(Ok(count)) if count > 0).then(|| Speech::of(self.io.held()[0]))
     }
 
-    /// Waits for `step`; `None` when the seat in the lobby was lost meanwhile.
-    pub(super) async fn in_lobby<T>(seat: Option<&Seat>, step: impl Future<Output = T>) -> Option<T> {
-        match seat {
-            None => Some(step.await),
-            Some(seat) => tokio::select! {
-                biased;
-                done = step => Some(done),
-                () = seat.evicted() => None,
-            },
+    /// Waits for a step of the handshake. `None` when the client has to go: its seat in the lobby was needed for another,
+    /// or the daemon drains and the client has not begun to ask for anything.
+    pub(super) async fn wait<T>(&mut self, step: impl AsyncFnOnce(&mut Buffered, Instant) -> T) -> Option<T> {
+        let has_begun = !self.io.held().is_empty();
+        let mut phase = self.proxy.phase();
+        let seat = self.seat.as_ref();
+        tokio::select! {
+            biased;
+            done = step(&mut self.io, self.due) => Some(done),
+            () = evicted(seat) => None,
+            _ = phase.wait_for(|phase| *phase > Phase::Serving), if !has_begun => None,
         }
-    }
-
-    /// Waits for a step of the handshake; `None` when the seat in the lobby was lost meanwhile.
-    pub(super) async fn handshake<T>(&mut self, step: impl AsyncFnOnce(&mut Buffered, Instant) -> T) -> Option<T> {
-        let due = self.due;
-        Self::in_lobby(self.seat.as_ref(), step(&mut self.io, due)).await
     }
 
     /// Stage 3. A wrong guess is counted, and past a rate its answer is held back.
@@ -144,8 +135,22 @@ impl<'a> Client<'a> {
         let _ = timeout(limits::LINGER, drain).await;
     }
 
-    /// A new deadline, for the next request of a kept-alive connection.
+    /// The request that is being read is due within `time`.
     pub(super) fn due_in(&mut self, time: Duration) {
         self.due = clock::now() + time;
+    }
+
+    /// The same client, about to send another request.
+    pub(super) fn between_requests(mut self) -> Self {
+        self.due_in(limits::KEEP_ALIVE);
+        self
+    }
+}
+
+/// Resolves when a seat is lost; never for a client that needs none.
+async fn evicted(seat: Option<&Seat>) {
+    match seat {
+        Some(seat) => seat.evicted().await,
+        None => future::pending().await,
     }
 }

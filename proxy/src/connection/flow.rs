@@ -15,6 +15,7 @@ use crate::{
     flow::{AddressFate, CloseRecord, ClosedBy, FlowId, OpenRecord, Outcome, Protocol, Tally},
     proxy::Proxy,
     relay::Standing,
+    record::DnsResult,
     resolve::Resolved,
     sessions::{Place, Session},
 };
@@ -32,13 +33,6 @@ pub(super) struct Flow<'a> {
     place: Option<Place>,
 }
 
-/// A flow that may go on: its connection, and where it stands.
-#[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) upstream: Upstream,
-    pub(super) permit: Permit,
-}
-
 impl<'a> Flow<'a> {
     pub(super) fn new(proxy: &'a Proxy, session: Arc<Session>, protocol: Protocol, target: Target) -> Self {
         let place = session.enter(proxy.tuning().max_flows_per_session);
@@ -46,25 +40,29 @@ impl<'a> Flow<'a> {
     }
 
     /// Stages 4 to 6. Nothing is resolved before it was decided, nothing dialled before its address was judged.
-    pub(super) async fn open(&self) -> Result<Opened, Failure> {
+    pub(super) async fn open(&self) -> Result<Upstream, Failure> {
         let permit = self.decided()?;
-        let opened = async {
-            let resolved = self.resolve(&permit).await?;
-            let upstream = self.dial(&permit, &resolved).await?;
-            Ok(upstream)
+        self.connect(&permit).await
+    }
+
+    /// Stage 4.
+    pub(super) fn decided(&self) -> Result<Permit, Failure> {
+        self.decide().map_err(|failure| self.failed(failure))
+    }
+
+    /// Stages 5 and 6.
+    pub(super) async fn connect(&self, permit: &Permit) -> Result<Upstream, Failure> {
+        let connected = async {
+            let resolved = self.resolve(permit).await?;
+            self.dial(permit, &resolved).await
         };
-        match opened.await {
+        match connected.await {
             Ok(upstream) => {
-                self.record_permit(&permit, &upstream.fates);
-                Ok(Opened { upstream, permit })
+                self.record_permit(permit, &upstream.fates);
+                Ok(upstream)
             }
             Err(failure) => Err(self.failed(failure)),
         }
-    }
-
-    /// Stage 4 alone, for a request that goes over a connection which is open already.
-    pub(super) fn decided(&self) -> Result<Permit, Failure> {
-        self.decide().map_err(|failure| self.failed(failure))
     }
 
     /// Writes both lines of a flow that did not come to be.
@@ -91,16 +89,24 @@ impl<'a> Flow<'a> {
 
     async fn resolve(&self, permit: &Permit) -> Result<Resolved, Failure> {
         let began = clock::now();
-        let result = self.proxy.resolver().resolve(permit, &self.target).await;
-        self.proxy.recorder.metrics().dns(clock::now() - began, result.as_ref().map(|r| r.source).map_err(|f| f.reason));
-        result
+        let resolved = self.proxy.resolver().resolve(permit, &self.target).await;
+        let metrics = self.proxy.recorder.metrics();
+        if let Some(result) = DnsResult::of(&resolved) {
+            metrics.dns(result, clock::now() - began);
+        }
+        let denied: &mut dyn Iterator<Item = AddressClass> = match &resolved {
+            Ok(resolved) => &mut resolved.denied.iter().map(|(_, class)| *class),
+            Err(failure) => &mut failure.addresses.iter().filter_map(|(_, fate)| fate.denied()),
+        };
+        denied.for_each(|class| metrics.denied_address(class));
+        resolved
     }
 
     async fn dial(&self, permit: &Permit, resolved: &Resolved) -> Result<Upstream, Failure> {
         let began = clock::now();
         let limit = self.proxy.tuning().connect_timeout;
         let mut result = dial::dial(permit, &self.target, &resolved.admitted, limit).await;
-        self.proxy.recorder.metrics().connect(clock::now() - began, result.as_ref().map(drop).map_err(|f| f.reason));
+        self.proxy.recorder.metrics().connect(clock::now() - began, result.as_ref().map(drop).map_err(|failure| failure.reason));
         let fates = match &mut result {
             Ok(upstream) => &mut upstream.fates,
             Err(failure) => &mut failure.addresses,

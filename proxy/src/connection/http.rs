@@ -2,6 +2,7 @@
 
 use std::{io, sync::Arc};
 
+use exeat_config::Target;
 use tokio::time::timeout_at;
 
 use super::{
@@ -10,12 +11,12 @@ use super::{
 };
 use crate::{
     buffered::Buffered,
-    decide::{AdmittedAddr, Reason},
+    decide::{AdmittedAddr, Permit, Reason},
+    dial::Upstream,
     failure::Failure,
     flow::{AddressFate, ClosedBy, Protocol, Tally},
-    handshake::http::{Framing, HeadFault, HeadReader, Method, Parsed, Plain, Request, RequestForm, local},
+    handshake::http::{HeadReader, Method, Parsed, Plain, Request, RequestForm, local},
     limits,
-    proxy::Phase,
     relay::{
         self, Ends, SniGate,
         http::{Exchange, ExchangeError, ExchangeOptions},
@@ -41,9 +42,11 @@ enum Next<'a> {
 struct Kept {
     stream: Buffered,
     session: Arc<Session>,
+    target: Target,
     addr: AdmittedAddr,
-    flow_target: exeat_config::Target,
     generation: u64,
+    /// True until it has carried a request.
+    is_fresh: bool,
 }
 
 pub(super) async fn serve(mut client: Client<'_>) {
@@ -127,8 +130,8 @@ async fn answer<'a>(mut client: Client<'a>, request: Request, kept: &mut Option<
 
 /// A CONNECT: dialled first, and only then answered.
 async fn tunnel(mut client: Client<'_>, request: &Request, flow: Flow<'_>) {
-    let opened = match flow.open().await {
-        Ok(opened) => opened,
+    let upstream = match flow.open().await {
+        Ok(upstream) => upstream,
         Err(failure) => {
             refuse(client, request, &failure, false).await;
             return;
@@ -138,16 +141,21 @@ async fn tunnel(mut client: Client<'_>, request: &Request, flow: Flow<'_>) {
         return flow.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Client });
     }
     let tuning = client.proxy.tuning();
-    let standing = flow.standing(opened.upstream.addr);
+    let standing = flow.standing(upstream.addr);
     let (stream, early) = client.io.into_parts();
     let ends =
-        Ends { client: stream, from_client: early, upstream: opened.upstream.stream, from_upstream: Vec::new() };
+        Ends { client: stream, from_client: early, upstream: upstream.stream, from_upstream: Vec::new() };
     let tally = relay::tunnel(ends, &standing, SniGate::new(&standing, tuning.sni), tuning.silence).await;
     flow.close(tally);
 }
 
 /// A plain request: forwarded over the connection of the last one where that is the same in every respect.
-async fn forward<'a>(mut client: Client<'a>, plain: Plain<'_>, flow: Flow<'_>, kept: &mut Option<Kept>) -> Next<'a> {
+async fn forward<'a>(
+    mut client: Client<'a>,
+    plain: Plain<'_>,
+    flow: Flow<'_>,
+    kept: &mut Option<Kept>,
+) -> Next<'a> {
     let request = plain.request;
     let permit = match flow.decided() {
         Ok(permit) => permit,
@@ -158,28 +166,73 @@ async fn forward<'a>(mut client: Client<'a>, plain: Plain<'_>, flow: Flow<'_>, k
         flow.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Both });
         return finish(client, request, &answer).await;
     }
-    let reused = kept.take().filter(|kept| kept.serves(&flow, permit.generation()));
-    let is_reused = reused.is_some();
-    let mut upstream = match reused {
-        Some(kept) => {
-            flow.record_permit(&permit, &[(kept.addr.get().ip(), AddressFate::Connected)]);
-            kept
-        }
+    let mut upstream = match kept.take().filter(|kept| kept.serves(&flow, &permit)) {
+        Some(kept) => kept,
         None => match flow.connect(&permit).await {
-            Ok(upstream) => Kept::new(upstream, &flow, permit.generation()),
+            Ok(upstream) => Kept::new(upstream, &flow, &permit),
             Err(failure) => return refuse(client, request, &failure, true).await,
         },
     };
-    let _ = is_reused;
-    let standing = flow.standing(upstream.addr);
-    let options = ExchangeOptions::default();
-    let mut counters = Default::default();
-    let exchanged = tokio::select! {
-        biased;
-        exchanged = relay::http::exchange(&mut client.io, &mut upstream.stream, plain, &options, &mut counters) => exchanged,
-        closed_by = standing.until_lost() => { let _ = closed_by; return Next::End },
+    let _ = &mut upstream;
+    Next::End
+}
+
+impl Kept {
+    fn new(upstream: Upstream, flow: &Flow<'_>, permit: &Permit) -> Self {
+        Self {
+            stream: Buffered::new(upstream.stream),
+            session: Arc::clone(&flow.session),
+            target: flow.target.clone(),
+            addr: upstream.addr,
+            generation: permit.generation(),
+            is_fresh: true,
+        }
+    }
+
+    /// Whether this flow may use it: same session, target, policy and guard, and the origin has not closed it.
+    fn serves(&self, flow: &Flow<'_>, permit: &Permit) -> bool {
+        Arc::ptr_eq(&self.session, &flow.session)
+            && self.target == flow.target
+            && self.generation == permit.generation()
+            && permit.judge(self.addr.get().ip(), &flow.target) == Ok(self.addr)
+            && self.is_silent()
+    }
+
+    /// An origin that closed has an end to read, and one that sends unasked is not to be trusted with a request.
+    fn is_silent(&self) -> bool {
+        let mut byte = [0];
+        self.stream.held().is_empty()
+            && matches!(self.stream.stream().try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+/// Answers a request that failed. The connection goes on when the client wants it to and nothing of the request is
+/// left unread.
+async fn refuse<'a>(mut client: Client<'a>, request: &Request, failure: &Failure, may_go_on: bool) -> Next<'a> {
+    let body = match request.method {
+        Method::Head => BodyKind::HeadersOnly,
+        _ if request.accepts_json => BodyKind::Json,
+        _ => BodyKind::Text,
     };
-    match exchanged {
-        _ => Next::End,
+    if may_go_on && local::goes_on(request) {
+        let answer = reply::http(failure, After::KeepAlive, body);
+        return match client.send(&answer).await {
+            Ok(()) => Next::Request(client.between_requests()),
+            Err(_) => Next::End,
+        };
+    }
+    client.last_words(&reply::http(failure, After::Close, body)).await;
+    Next::End
+}
+
+/// Sends an answer of the proxy's own.
+async fn finish<'a>(mut client: Client<'a>, request: &Request, answer: &[u8]) -> Next<'a> {
+    if !local::goes_on(request) {
+        client.last_words(answer).await;
+        return Next::End;
+    }
+    match client.send(answer).await {
+        Ok(()) => Next::Request(client.between_requests()),
+        Err(_) => Next::End,
     }
 }

@@ -11,8 +11,7 @@ mod http;
 mod socks;
 
 use crate::{
-    clock,
-    flow::{FlowId, Protocol},
+    flow::Protocol,
     handshake::{first_byte::Speech, hello, socks4},
     listen::Accepted,
     proxy::Proxy,

@@ -18,7 +18,7 @@ pub(super) async fn serve(mut client: Client<'_>) {
         Identity::Shared => socks5::Identity::Token,
         Identity::Session(_) => socks5::Identity::Listener,
     };
-    let greeted = match client.handshake(async |io, due| socks5::greet(io, method, due).await).await {
+    let greeted = match client.wait(async |io, due| socks5::greet(io, method, due).await).await {
         Some(Ok(greeted)) => greeted,
         Some(Err(error)) => return refused(client, error).await,
         None => return,
@@ -40,17 +40,17 @@ pub(super) async fn serve(mut client: Client<'_>) {
     };
 
     let flow = Flow::new(proxy, session, Protocol::Socks5, target);
-    let opened = match flow.open().await {
-        Ok(opened) => opened,
+    let upstream = match flow.open().await {
+        Ok(upstream) => upstream,
         Err(failure) => return client.last_words(&reply::socks5(&failure)).await,
     };
     if client.send(&socks5::Rep::Succeeded.answer()).await.is_err() {
         return flow.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Client });
     }
     let tuning = proxy.tuning();
-    let standing = flow.standing(opened.upstream.addr);
+    let standing = flow.standing(upstream.addr);
     let (stream, early) = client.io.into_parts();
-    let ends = Ends { client: stream, from_client: early, upstream: opened.upstream.stream, from_upstream: Vec::new() };
+    let ends = Ends { client: stream, from_client: early, upstream: upstream.stream, from_upstream: Vec::new() };
     let tally = relay::tunnel(ends, &standing, SniGate::new(&standing, tuning.sni), tuning.silence).await;
     flow.close(tally);
 }

@@ -7,7 +7,9 @@ use std::{io, marker::PhantomData};
 
 use crate::{
     decide::{AddressClass, Reason},
+    failure::Failure,
     flow::{ClosedBy, Outcome, Protocol},
+    resolve::{Resolved, Source},
 };
 
 /// A closed set of label values.
@@ -188,6 +190,24 @@ pub enum DnsResult {
 }
 
 impl DnsResult {
+    /// What a lookup came to; `None` when there was none (a literal, `localhost`, the hosts file), or when the fault is
+    /// not the lookup's.
+    pub(crate) fn of(resolved: &Result<Resolved, Failure>) -> Option<Self> {
+        match resolved {
+            Ok(resolved) => match resolved.source {
+                Source::Query => Some(Self::Found),
+                Source::Cache => Some(Self::Cached),
+                Source::Literal | Source::Localhost | Source::Hosts => None,
+            },
+            Err(failure) => match failure.reason {
+                Reason::DnsNotFound => Some(Self::NotFound),
+                Reason::DnsFailed => Some(Self::Failed),
+                Reason::DnsTimeout => Some(Self::Timeout),
+                _ => None,
+            },
+        }
+    }
+
     /// As it stands in metrics.
     pub const fn slug(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@
 //! in `http`.
 
 mod copy;
+pub(crate) mod http;
 mod sni;
 mod standing;
 

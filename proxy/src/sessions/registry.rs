@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dashmap::{DashMap, mapref::entry::Entry};
 use exeat_config::{SessionId, TokenHash};
 
-use super::{ProfileSlot, Session};
+use super::Session;
 
 /// All sessions of a daemon. Reads are sharded and never wait for a swap of policies.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ mod tests {
     use exeat_config::{NetworkPolicy, Token, settings::Mode};
 
     use super::*;
-    use crate::decide::Policy;
+    use crate::{decide::Policy, sessions::ProfileSlot};
 
     fn slot() -> Arc<ProfileSlot> {
         let policy = Policy::compile(&NetworkPolicy::default(), Mode::Enforce, false, 1);

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 
 use exeat_config::{DomainName, Host};
 
-use crate::limits::MAX_CLIENT_HELLO;
+use crate::{decide::Reason, failure::Failure, limits::MAX_CLIENT_HELLO};
 
 /// The first byte of a TLS handshake record.
 pub const HANDSHAKE_RECORD: u8 = 22;
@@ -25,6 +25,15 @@ pub const HANDSHAKE_RECORD: u8 = 22;
 /// Sent to a client that speaks TLS to the plain port: a fatal alert `protocol_version` (RFC 8446 section 6),
 /// which every client prints.
 pub const PLAIN_PORT_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
+
+/// Sent to a client whose ClientHello names a host it may not reach: a fatal alert `access_denied` (RFC 8446 section
+/// 6.2), in the record version that a TLS 1.2 or 1.3 client expects.
+pub const ACCESS_DENIED_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+
+/// The refusal of TLS on the plain port, for the record.
+pub fn plain_port_failure() -> Failure {
+    Failure::new(Reason::Unsupported, "this proxy port does not speak TLS; use an `http://` proxy URL")
+}
 
 /// A plaintext record carries at most this much (RFC 8446 section 5.1).
 const MAX_RECORD: usize = 1 << 14;
