@@ -17,11 +17,13 @@ pub mod policy;
 pub mod ports;
 pub mod profile;
 pub mod reference;
+pub mod public_suffix;
 pub mod rule;
 pub mod secret;
 mod sessions_file;
 pub mod settings;
 mod source;
+pub mod special_use;
 pub mod target;
 
 pub use diagnostic::{Color, Diagnostic, Diagnostics, Severity};
