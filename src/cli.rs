@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use exeat_config::Flags;
+
+use crate::logging::LogFormat;
 
 /// A filtering egress proxy: nothing gets out without permission.
 #[derive(Debug, Parser)]
@@ -123,14 +125,6 @@ pub(crate) struct Check {
 pub(crate) struct Completions {
     /// Which shell.
     pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// For people.
-    Human,
-    /// One JSON object a line.
-    Json,
 }
 
 impl Serve {

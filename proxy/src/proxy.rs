@@ -187,6 +187,14 @@ impl Proxy {
         (added, removed)
     }
 
+    /// Adds a session that the settings do not name, such as one made for a single run.
+    pub fn add_session(&self, session: Session) -> Arc<Session> {
+        let session = Arc::new(session);
+        self.registry.insert(Arc::clone(&session));
+        self.recorder.metrics().sessions(self.registry.len());
+        session
+    }
+
     /// The slot of a profile.
     pub fn profile(&self, name: &str) -> Option<Arc<ProfileSlot>> {
         lock(&self.profiles).get(name).cloned()

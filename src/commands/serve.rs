@@ -1,6 +1,7 @@
 //! `exeat serve`: from flags to a running daemon.
 
 use exeat_config::{Loaded, load};
+use tracing::level_filters::LevelFilter;
 
 use super::CommandError;
 use crate::{
@@ -17,7 +18,8 @@ pub(super) fn run(serve: &Serve) -> Result<Exit, CommandError> {
     for warning in &loaded.warnings {
         terminal::say(&warning.render(terminal::color()));
     }
-    logging::init(serve.log_format, serve.verbose, serve.quiet);
+    let level = logging::level(LevelFilter::INFO, serve.verbose, if serve.quiet { 2 } else { 0 });
+    logging::init(serve.log_format, level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -84,7 +84,17 @@ pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Res
     let ready = Arc::new(AtomicBool::new(true));
     if let Some((socket, addr)) = metrics_socket {
         let socket = TcpListener::from_std(socket).map_err(|source| CommandError::Bind { addr, source })?;
-        tokio::spawn(metrics_endpoint::serve(socket, metrics, Arc::clone(&ready)));
+        let is_ready = Arc::clone(&ready);
+        let mut phase = proxy.phase();
+        tokio::spawn(metrics_endpoint::serve(
+            socket,
+            metrics,
+            move || is_ready.load(Ordering::Acquire),
+            async move {
+                // It goes on while tunnels drain, so that the last of them can still be seen.
+                let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
+            },
+        ));
         tracing::info!(%addr, "metrics");
     }
     readiness::tell_ready();

@@ -1,7 +1,12 @@
 //! A reload: everything is read, parsed and compiled first; only then is it swapped in. A fault anywhere keeps what was
 //! there.
 
-use std::{fs, path::Path, time::{Duration, SystemTime}};
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use exeat_config::{Color, Loaded, load, opens, settings::Settings};
 use exeat_proxy::{
@@ -59,7 +64,7 @@ impl Watch {
     }
 
     /// Reads everything again and swaps it in, or says what is wrong and changes nothing.
-    pub(super) async fn reload(&mut self, proxy: &Proxy) {
+    pub(super) async fn reload(&mut self, proxy: &Arc<Proxy>) {
         let metrics = proxy.recorder().metrics();
         self.stamps = stamps(&self.loaded);
         match self.read(proxy).await {
@@ -70,16 +75,16 @@ impl Watch {
                 self.note_what_needs_a_restart(&loaded.settings);
                 self.stamps = stamps(&loaded);
                 self.loaded = loaded;
-                metrics.reload(ReloadResult::Success, proxy.generation());
+                metrics.reload(ReloadResult::Applied, proxy.generation());
             }
             Err(fault) => {
-                metrics.reload(ReloadResult::Error, proxy.generation());
+                metrics.reload(ReloadResult::Rejected, proxy.generation());
                 tracing::error!(generation = proxy.generation(), "reload refused, the old policy stays in force: {fault}");
             }
         }
     }
 
-    async fn read(&self, proxy: &Proxy) -> Result<Loaded, String> {
+    async fn read(&self, proxy: &Arc<Proxy>) -> Result<Loaded, String> {
         let sources = self.sources.clone();
         // A million rules take a second: not on a thread that serves connections.
         let loaded = tokio::task::spawn_blocking(move || load(sources.config.as_deref(), &sources.flags))
