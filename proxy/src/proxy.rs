@@ -25,7 +25,7 @@ use crate::{
     decide::{self, Audience, Floor, Layers, Policy, Verdict},
     failure::Failure,
     lobby::Lobby,
-    record::Recorder,
+    record::{RateLimit, Recorder},
     relay::Silence,
     resolve::Resolver,
     sessions::{ProfileSlot, Registry, Session},
@@ -72,6 +72,8 @@ pub struct Proxy {
     pub(crate) recorder: Recorder,
     pub(crate) brake: Brake,
     pub(crate) lobby: Lobby,
+    /// Refusals in the log; the record has all of them.
+    pub(crate) log_limit: RateLimit,
     profiles: Mutex<BTreeMap<String, Arc<ProfileSlot>>>,
     /// Sessions that the settings named; others (made by the daemon itself) are not touched by a swap.
     configured: Mutex<HashSet<SessionId>>,
@@ -93,6 +95,7 @@ impl Proxy {
             recorder,
             brake: Brake::new(),
             lobby: Lobby::new(settings.limits.max_unauthenticated),
+            log_limit: RateLimit::per_second(10),
             profiles: Mutex::default(),
             configured: Mutex::default(),
             floor: ArcSwap::from_pointee(Floor::new(settings.proxy.metadata, listeners.clone())),
@@ -104,7 +107,8 @@ impl Proxy {
             phase: watch::Sender::new(Phase::Serving),
             ended: AtomicBool::new(false),
         };
-        proxy.apply(settings)?;
+        let applied = proxy.apply(settings)?;
+        proxy.recorder.metrics().policy(applied.generation);
         Ok(Arc::new(proxy))
     }
 

@@ -75,10 +75,10 @@ impl Watch {
                 self.note_what_needs_a_restart(&loaded.settings);
                 self.stamps = stamps(&loaded);
                 self.loaded = loaded;
-                metrics.reload(ReloadResult::Applied, proxy.generation());
+                metrics.reload(ReloadResult::Success, proxy.generation());
             }
             Err(fault) => {
-                metrics.reload(ReloadResult::Rejected, proxy.generation());
+                metrics.reload(ReloadResult::Error, proxy.generation());
                 tracing::error!(generation = proxy.generation(), "reload refused, the old policy stays in force: {fault}");
             }
         }
@@ -98,7 +98,16 @@ impl Watch {
                 opened.join("`, `")
             ));
         }
-        let applied = proxy.apply(&loaded.settings).map_err(|failure| failure.to_string())?;
+        let (loaded, applied) = {
+            let proxy = Arc::clone(proxy);
+            tokio::task::spawn_blocking(move || {
+                let applied = proxy.apply(&loaded.settings);
+                (loaded, applied)
+            })
+            .await
+            .map_err(|error| format!("compiling the policy failed: {error}"))?
+        };
+        let applied = applied.map_err(|failure| failure.to_string())?;
         tracing::info!(
             generation = applied.generation,
             sessions_added = applied.sessions_added,

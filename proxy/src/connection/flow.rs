@@ -3,9 +3,9 @@
 //! [`Flow::open`] is decide → resolve → dial, the same for every protocol, and writes the first line of the record
 //! whatever came of it; [`Flow::close`] writes the second.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{cell::Cell, net::IpAddr, sync::Arc};
 
-use exeat_config::Target;
+use exeat_config::{SessionId, Target};
 
 use crate::{
     clock::{self, Instant},
@@ -31,12 +31,14 @@ pub(super) struct Flow<'a> {
     started: Instant,
     /// Counts against the session's limit; `None` when the limit was reached.
     place: Option<Place>,
+    /// Whether it was let through, and so counts as open.
+    is_open: Cell<bool>,
 }
 
 impl<'a> Flow<'a> {
     pub(super) fn new(proxy: &'a Proxy, session: Arc<Session>, protocol: Protocol, target: Target) -> Self {
         let place = session.enter(proxy.tuning().max_flows_per_session);
-        Self { proxy, session, target, protocol, id: proxy.recorder.next_flow(), started: clock::now(), place }
+        Self { proxy, session, target, protocol, id: proxy.recorder.next_flow(), started: clock::now(), place, is_open: Cell::new(false) }
     }
 
     /// Stages 4 to 6. Nothing is resolved before it was decided, nothing dialled before its address was judged.
@@ -123,6 +125,16 @@ impl<'a> Flow<'a> {
     /// The first line of a flow that was let through.
     pub(super) fn record_permit(&self, permit: &Permit, addresses: &[(IpAddr, AddressFate)]) {
         let rule = permit.rule();
+        self.is_open.set(true);
+        self.proxy.recorder.metrics().tunnel_opened(self.protocol);
+        tracing::debug!(
+            flow = self.id.0,
+            session = %self.session.id,
+            protocol = self.protocol.slug(),
+            target = %self.target,
+            would_refuse = permit.would_refuse().map(Reason::slug),
+            "open"
+        );
         self.proxy.recorder.open(&OpenRecord {
             outcome: if permit.would_refuse().is_some() { Outcome::WouldRefuse } else { Outcome::Permit },
             reason: permit.would_refuse(),
@@ -134,6 +146,7 @@ impl<'a> Flow<'a> {
     }
 
     fn record_failure(&self, failure: &Failure) {
+        log_failure(self.proxy, self.protocol, Some(&self.session.id), failure);
         self.proxy.recorder.open(&OpenRecord {
             outcome: failure.outcome(),
             reason: Some(failure.reason),
@@ -162,18 +175,31 @@ impl<'a> Flow<'a> {
 
     /// The last line of the record.
     pub(super) fn close(&self, tally: Tally) {
+        let duration = clock::now() - self.started;
+        if self.is_open.replace(false) {
+            self.proxy.recorder.metrics().tunnel_closed(self.protocol, &tally, duration);
+            tracing::debug!(
+                flow = self.id.0,
+                session = %self.session.id,
+                bytes_in = tally.bytes_in,
+                bytes_out = tally.bytes_out,
+                closed_by = tally.closed_by.slug(),
+                "close"
+            );
+        }
         self.proxy.recorder.close(&CloseRecord {
             flow: self.id,
             session: Some(&self.session.id),
             protocol: self.protocol,
             tally,
-            duration: clock::now() - self.started,
+            duration,
         });
     }
 }
 
 /// Records a connection that ended before it was known whose it is, or where it wanted to go.
 pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) {
+    log_failure(proxy, protocol, None, failure);
     let flow = proxy.recorder.next_flow();
     proxy.recorder.open(&OpenRecord {
         flow,
@@ -195,4 +221,22 @@ pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) 
         tally: Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Refusal },
         duration: std::time::Duration::ZERO,
     });
+}
+
+/// Says so in the log, as often as the log's limit allows. The record is complete, whatever the log says.
+fn log_failure(proxy: &Proxy, protocol: Protocol, session: Option<&SessionId>, failure: &Failure) {
+    // Clients ask without credentials first, as a matter of course.
+    if failure.reason == Reason::AuthRequired {
+        return;
+    }
+    if let Some(suppressed) = proxy.log_limit.admit(clock::now()) {
+        tracing::info!(
+            session = session.map(SessionId::as_str),
+            protocol = protocol.slug(),
+            reason = failure.reason.slug(),
+            suppressed = (suppressed > 0).then_some(suppressed),
+            "refused: {}",
+            failure.sentence
+        );
+    }
 }

@@ -88,7 +88,7 @@ closed_set!(ConnectError {
 });
 closed_set!(DnsResult { Found, Cached, NotFound, Failed, Timeout });
 closed_set!(SniResult { Match, OtherAllowed, Mismatch, Absent, NotTls, Unreadable });
-closed_set!(ReloadResult { Applied, Rejected });
+closed_set!(ReloadResult { Success, Error });
 closed_set!(AcceptError { Emfile, Enfile, Enobufs, Enomem, Econnaborted, Eperm, Other });
 closed_set!(Direction { In, Out });
 
@@ -255,17 +255,17 @@ impl SniResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReloadResult {
     /// The new policy is in force.
-    Applied,
+    Success,
     /// It had faults; the old one is still in force.
-    Rejected,
+    Error,
 }
 
 impl ReloadResult {
     /// As it stands in metrics.
     pub const fn slug(self) -> &'static str {
         match self {
-            Self::Applied => "applied",
-            Self::Rejected => "rejected",
+            Self::Success => "success",
+            Self::Error => "error",
         }
     }
 }

@@ -227,8 +227,8 @@ impl Metrics {
     pub fn reload(&self, result: ReloadResult, generation: u64) {
         self.policy_reloads.get(result).inc();
         match result {
-            ReloadResult::Applied => self.policy(generation),
-            ReloadResult::Rejected => {}
+            ReloadResult::Success => self.policy(generation),
+            ReloadResult::Error => {}
         }
     }
 

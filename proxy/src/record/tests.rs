@@ -70,8 +70,8 @@ fn counted() -> Metrics {
     <SniResult as Label>::ALL.iter().for_each(|&result| metrics.sni(result));
     metrics.sessions(7);
     metrics.policy(1);
-    metrics.reload(ReloadResult::Applied, 2);
-    metrics.reload(ReloadResult::Rejected, 2);
+    metrics.reload(ReloadResult::Success, 2);
+    metrics.reload(ReloadResult::Error, 2);
     metrics.accept_error(&std::io::Error::from_raw_os_error(libc::EMFILE));
     metrics
 }
@@ -99,7 +99,7 @@ fn counts_what_it_is_told() {
     check(&text, r#"exeat_denied_addresses_total{class="loopback"} 1"#);
     check(&text, "exeat_sessions_active 7");
     check(&text, "exeat_policy_generation 2");
-    check(&text, r#"exeat_policy_reloads_total{result="rejected"} 1"#);
+    check(&text, r#"exeat_policy_reloads_total{result="error"} 1"#);
     check(&text, r#"exeat_accept_errors_total{errno="EMFILE"} 1"#);
 }
 
