@@ -3,7 +3,7 @@
 //! [`Flow::open`] is decide → resolve → dial, the same for every protocol, and writes the first line of the record
 //! whatever came of it; [`Flow::close`] writes the second.
 
-use std::{cell::Cell, net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc};
 
 use exeat_config::{SessionId, Target};
 
@@ -32,17 +32,17 @@ pub(super) struct Flow<'a> {
     /// Counts against the session's limit; `None` when the limit was reached.
     place: Option<Place>,
     /// Whether it was let through, and so counts as open.
-    is_open: Cell<bool>,
+    is_open: bool,
 }
 
 impl<'a> Flow<'a> {
     pub(super) fn new(proxy: &'a Proxy, session: Arc<Session>, protocol: Protocol, target: Target) -> Self {
         let place = session.enter(proxy.tuning().max_flows_per_session);
-        Self { proxy, session, target, protocol, id: proxy.recorder.next_flow(), started: clock::now(), place, is_open: Cell::new(false) }
+        Self { proxy, session, target, protocol, id: proxy.recorder.next_flow(), started: clock::now(), place, is_open: false }
     }
 
     /// Stages 4 to 6. Nothing is resolved before it was decided, nothing dialled before its address was judged.
-    pub(super) async fn open(&self) -> Result<Upstream, Failure> {
+    pub(super) async fn open(&mut self) -> Result<Upstream, Failure> {
         let permit = self.decided()?;
         self.connect(&permit).await
     }
@@ -53,7 +53,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Stages 5 and 6.
-    pub(super) async fn connect(&self, permit: &Permit) -> Result<Upstream, Failure> {
+    pub(super) async fn connect(&mut self, permit: &Permit) -> Result<Upstream, Failure> {
         let connected = async {
             let resolved = self.resolve(permit).await?;
             self.dial(permit, &resolved).await
@@ -123,9 +123,9 @@ impl<'a> Flow<'a> {
     }
 
     /// The first line of a flow that was let through.
-    pub(super) fn record_permit(&self, permit: &Permit, addresses: &[(IpAddr, AddressFate)]) {
+    pub(super) fn record_permit(&mut self, permit: &Permit, addresses: &[(IpAddr, AddressFate)]) {
         let rule = permit.rule();
-        self.is_open.set(true);
+        self.is_open = true;
         self.proxy.recorder.metrics().tunnel_opened(self.protocol);
         tracing::debug!(
             flow = self.id.0,
@@ -176,7 +176,7 @@ impl<'a> Flow<'a> {
     /// The last line of the record.
     pub(super) fn close(&self, tally: Tally) {
         let duration = clock::now() - self.started;
-        if self.is_open.replace(false) {
+        if self.is_open {
             self.proxy.recorder.metrics().tunnel_closed(self.protocol, &tally, duration);
             tracing::debug!(
                 flow = self.id.0,

@@ -112,12 +112,12 @@ async fn answer<'a>(mut client: Client<'a>, request: Request, kept: &mut Option<
     };
     match &request.form {
         RequestForm::Authority(target) => {
-            let flow = Flow::new(client.proxy, session, protocol, target.clone());
+            let mut flow = Flow::new(client.proxy, session, protocol, target.clone());
             tunnel(client, &request, flow).await;
             Next::End
         }
         RequestForm::Absolute { target, path_and_query } => {
-            let flow = Flow::new(client.proxy, session, protocol, target.clone());
+            let mut flow = Flow::new(client.proxy, session, protocol, target.clone());
             let plain = Plain { request: &request, target, path_and_query };
             forward(client, plain, flow, kept).await
         }
@@ -129,7 +129,7 @@ async fn answer<'a>(mut client: Client<'a>, request: Request, kept: &mut Option<
 }
 
 /// A CONNECT: dialled first, and only then answered.
-async fn tunnel(mut client: Client<'_>, request: &Request, flow: Flow<'_>) {
+async fn tunnel(mut client: Client<'_>, request: &Request, mut flow: Flow<'_>) {
     let upstream = match flow.open().await {
         Ok(upstream) => upstream,
         Err(failure) => {
@@ -153,7 +153,7 @@ async fn tunnel(mut client: Client<'_>, request: &Request, flow: Flow<'_>) {
 async fn forward<'a>(
     mut client: Client<'a>,
     plain: Plain<'_>,
-    flow: Flow<'_>,
+    mut flow: Flow<'_>,
     kept: &mut Option<Kept>,
 ) -> Next<'a> {
     let request = plain.request;

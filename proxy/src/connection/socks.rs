@@ -39,7 +39,7 @@ pub(super) async fn serve(mut client: Client<'_>) {
         Err(error) => return refused(client, error).await,
     };
 
-    let flow = Flow::new(proxy, session, Protocol::Socks5, target);
+    let mut flow = Flow::new(proxy, session, Protocol::Socks5, target);
     let upstream = match flow.open().await {
         Ok(upstream) => upstream,
         Err(failure) => return client.last_words(&reply::socks5(&failure)).await,
