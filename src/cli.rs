@@ -10,7 +10,9 @@ use crate::logging::LogFormat;
 /// A filtering egress proxy: nothing gets out without permission.
 #[derive(Debug, Parser)]
 #[command(name = "exeat", version, about, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "exit status: 0 success, 1 a failure or a refusal, 2 wrong usage or an invalid configuration")]
+#[command(
+    after_help = "exit status: 0 success, 1 a failure or a refusal, 2 wrong usage or an invalid configuration"
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

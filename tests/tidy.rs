@@ -81,7 +81,8 @@ fn no_promises_in_the_code() {
     let words = ["TODO", "FIXME", "XXX", "HACK"];
     for (path, text) in sources().into_iter().filter(|(path, _)| !path.ends_with("tidy.rs")) {
         for (number, line) in text.lines().enumerate() {
-            let found = words.iter().find(|word| line.split(|c: char| !c.is_alphanumeric()).any(|w| w == **word));
+            let found =
+                words.iter().find(|word| line.split(|c: char| !c.is_alphanumeric()).any(|w| w == **word));
             assert!(found.is_none(), "{}:{}: {}", path.display(), number + 1, line.trim());
         }
     }
@@ -91,7 +92,8 @@ fn no_promises_in_the_code() {
 fn platform_switches_stay_in_their_rooms() {
     for (path, text) in sources() {
         let is_room = path.starts_with("enforcement") || path.ends_with("tidy.rs");
-        let uses = text.contains("cfg(target_os") || text.contains("cfg(windows") || text.contains("cfg(unix");
+        let uses =
+            text.contains("cfg(target_os") || text.contains("cfg(windows") || text.contains("cfg(unix");
         assert!(is_room || !uses, "{} depends on the platform", path.display());
     }
 }
@@ -149,7 +151,8 @@ fn the_reasons_are_documented_as_they_are_answered() {
 
 #[test]
 fn every_guarantee_has_its_test() {
-    let promised: BTreeSet<String> = rows(&doc("guarantees.md")).into_iter().map(|cells| cells[0].clone()).collect();
+    let promised: BTreeSet<String> =
+        rows(&doc("guarantees.md")).into_iter().map(|cells| cells[0].clone()).collect();
     let mut files = Vec::new();
     walk(&root().join("tests/guarantees"), &mut files);
     let tested: BTreeSet<String> = files

@@ -7,6 +7,7 @@
 pub mod authenticate;
 pub mod buffered;
 pub mod clock;
+mod connection;
 pub mod decide;
 pub mod dial;
 pub mod failure;
@@ -19,9 +20,8 @@ pub mod proxy;
 mod race;
 pub mod record;
 pub mod relay;
-pub mod serve;
-mod connection;
 pub mod reply;
 pub mod resolve;
 mod sentence;
+pub mod serve;
 pub mod sessions;

@@ -98,10 +98,7 @@ fn reserve() -> Option<File> {
 }
 
 fn is_exhaustion(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
-    )
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
 /// Binds `addr`. An IPv6 wildcard serves IPv6 alone, so that both wildcards can be listened to.

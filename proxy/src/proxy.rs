@@ -89,7 +89,11 @@ pub struct Proxy {
 
 impl Proxy {
     /// A daemon with its first policies. `listeners` are the addresses it is bound to, which no flow may reach.
-    pub fn new(settings: &Settings, listeners: Vec<SocketAddr>, recorder: Recorder) -> Result<Arc<Self>, Failure> {
+    pub fn new(
+        settings: &Settings,
+        listeners: Vec<SocketAddr>,
+        recorder: Recorder,
+    ) -> Result<Arc<Self>, Failure> {
         let proxy = Self {
             registry: Registry::default(),
             recorder,
@@ -177,12 +181,8 @@ impl Proxy {
                 self.registry.remove(&wanted.id);
                 removed += 1;
             }
-            let session = Session::with_token(
-                wanted.id.clone(),
-                wanted.label.clone(),
-                wanted.token,
-                Arc::clone(slot),
-            );
+            let session =
+                Session::with_token(wanted.id.clone(), wanted.label.clone(), wanted.token, Arc::clone(slot));
             if self.registry.insert(Arc::new(session)) {
                 configured.insert(wanted.id.clone());
                 added += 1;
@@ -223,8 +223,7 @@ impl Proxy {
     pub(crate) fn judge(&self, session: &Session, target: &Target) -> Verdict {
         let (overlay, policy, floor) =
             (session.overlay(), session.profile().policy(), self.floor.load_full());
-        let layers =
-            Layers { overlay: &overlay, policy: &policy, floor: &floor, audience: Audience::Absent };
+        let layers = Layers { overlay: &overlay, policy: &policy, floor: &floor, audience: Audience::Absent };
         decide::decide(&layers, target)
     }
 

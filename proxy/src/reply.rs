@@ -133,7 +133,11 @@ pub fn http(failure: &Failure, after: After, body: BodyKind) -> Vec<u8> {
         out.push_str("Proxy-Authenticate: Basic realm=\"exeat\"\r\n");
     }
     if let Some(error) = proxy_error(failure.reason) {
-        let _ = write!(out, "Proxy-Status: exeat; error={error}; details=\"{}\"\r\n", quotable(&failure.sentence));
+        let _ = write!(
+            out,
+            "Proxy-Status: exeat; error={error}; details=\"{}\"\r\n",
+            quotable(&failure.sentence)
+        );
     }
     let _ = write!(out, "X-Exeat-Error: {}\r\n", failure.reason);
     if status == 503 {

@@ -98,7 +98,11 @@ fn decision(check: &Check, settings: &Settings, target: &Target) -> Result<Exit,
         audience: Audience::Absent,
     };
     let explanation = decide(&layers, target).explain(target);
-    print(&if check.json { as_json(name, target, &explanation) } else { as_text(name, target, &explanation) })?;
+    print(&if check.json {
+        as_json(name, target, &explanation)
+    } else {
+        as_text(name, target, &explanation)
+    })?;
     Ok(match explanation.finding {
         Finding::Allowed | Finding::WouldRefuse => Exit::Success,
         Finding::Ask | Finding::Refused => Exit::Refused,
@@ -137,6 +141,5 @@ fn as_json(profile: &str, target: &Target, explanation: &Explanation) -> String 
 }
 
 fn print(text: &str) -> Result<(), CommandError> {
-    terminal::print(text)
-        .map_err(|source| CommandError::System { what: "write to standard output", source })
+    terminal::print(text).map_err(|source| CommandError::System { what: "write to standard output", source })
 }

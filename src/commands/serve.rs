@@ -33,7 +33,9 @@ fn access(serve: &Serve, loaded: &Loaded) -> Result<Access, CommandError> {
     if !serve.no_auth {
         return Ok(if loaded.settings.sessions.is_empty() { Access::OneSession } else { Access::Sessions });
     }
-    if let Some(addr) = loaded.settings.proxy.listen.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
+    if let Some(addr) =
+        loaded.settings.proxy.listen.iter().find(|addr| !addr.ip().to_canonical().is_loopback())
+    {
         return Err(CommandError::Usage {
             message: format!("`--no-auth` would open the proxy on {addr} to everyone who can reach it"),
             hint: Some("listen on a loopback address, or give sessions with `--sessions FILE`".into()),

@@ -57,8 +57,8 @@ pub(crate) enum Access {
 pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Result<(), CommandError> {
     let settings = &loaded.settings;
     readiness::raise_descriptor_limit();
-    let mut signals = Signals::listen()
-        .map_err(|source| CommandError::System { what: "listen for signals", source })?;
+    let mut signals =
+        Signals::listen().map_err(|source| CommandError::System { what: "listen for signals", source })?;
 
     let sockets = settings.proxy.listen.iter().map(|&addr| bind(addr)).collect::<Result<Vec<_>, _>>()?;
     let metrics_socket = settings.metrics.listen.map(bind).transpose()?;
@@ -69,8 +69,8 @@ pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Res
     })?;
     // The endpoint of the metrics is ours too: no flow may reach it.
     let own = sockets.iter().chain(&metrics_socket).map(|(_, addr)| *addr).collect();
-    let proxy = Proxy::new(settings, own, Recorder::new(Arc::clone(&metrics), audit))
-        .map_err(CommandError::Proxy)?;
+    let proxy =
+        Proxy::new(settings, own, Recorder::new(Arc::clone(&metrics), audit)).map_err(CommandError::Proxy)?;
 
     let addrs: Vec<SocketAddr> = sockets.iter().map(|(_, addr)| *addr).collect();
     let identity = admit(&proxy, settings, access, &addrs)?;

@@ -9,10 +9,7 @@ use std::{
 };
 
 use exeat_config::{Color, Loaded, load, opens, settings::Settings};
-use exeat_proxy::{
-    proxy::Proxy,
-    record::ReloadResult,
-};
+use exeat_proxy::{proxy::Proxy, record::ReloadResult};
 
 use super::Sources;
 
@@ -79,7 +76,10 @@ impl Watch {
             }
             Err(fault) => {
                 metrics.reload(ReloadResult::Error, proxy.generation());
-                tracing::error!(generation = proxy.generation(), "reload refused, the old policy stays in force: {fault}");
+                tracing::error!(
+                    generation = proxy.generation(),
+                    "reload refused, the old policy stays in force: {fault}"
+                );
             }
         }
     }

@@ -14,8 +14,8 @@ use crate::{
     failure::Failure,
     flow::{AddressFate, CloseRecord, ClosedBy, FlowId, OpenRecord, Outcome, Protocol, Tally},
     proxy::Proxy,
-    relay::Standing,
     record::DnsResult,
+    relay::Standing,
     resolve::Resolved,
     sessions::{Place, Session},
 };
@@ -38,7 +38,16 @@ pub(super) struct Flow<'a> {
 impl<'a> Flow<'a> {
     pub(super) fn new(proxy: &'a Proxy, session: Arc<Session>, protocol: Protocol, target: Target) -> Self {
         let place = session.enter(proxy.tuning().max_flows_per_session);
-        Self { proxy, session, target, protocol, id: proxy.recorder.next_flow(), started: clock::now(), place, is_open: false }
+        Self {
+            proxy,
+            session,
+            target,
+            protocol,
+            id: proxy.recorder.next_flow(),
+            started: clock::now(),
+            place,
+            is_open: false,
+        }
     }
 
     /// Stages 4 to 6. Nothing is resolved before it was decided, nothing dialled before its address was judged.
@@ -85,7 +94,9 @@ impl<'a> Flow<'a> {
             Verdict::Permit(permit) => Ok(permit),
             Verdict::Refuse(refusal) => Err(refusal.failure(&self.target)),
             // Nobody can be asked yet: the audience is always absent, and `decide` never asks it.
-            Verdict::Ask => Err(Failure::new(Reason::NotListed, format!("{} is not on the allowlist", self.target))),
+            Verdict::Ask => {
+                Err(Failure::new(Reason::NotListed, format!("{} is not on the allowlist", self.target)))
+            }
         }
     }
 
@@ -108,7 +119,10 @@ impl<'a> Flow<'a> {
         let began = clock::now();
         let limit = self.proxy.tuning().connect_timeout;
         let mut result = dial::dial(permit, &self.target, &resolved.admitted, limit).await;
-        self.proxy.recorder.metrics().connect(clock::now() - began, result.as_ref().map(drop).map_err(|failure| failure.reason));
+        self.proxy
+            .recorder
+            .metrics()
+            .connect(clock::now() - began, result.as_ref().map(drop).map_err(|failure| failure.reason));
         let fates = match &mut result {
             Ok(upstream) => &mut upstream.fates,
             Err(failure) => &mut failure.addresses,

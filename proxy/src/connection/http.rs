@@ -208,7 +208,12 @@ impl Kept {
 
 /// Answers a request that failed. The connection goes on when the client wants it to and nothing of the request is
 /// left unread.
-async fn refuse<'a>(mut client: Client<'a>, request: &Request, failure: &Failure, may_go_on: bool) -> Next<'a> {
+async fn refuse<'a>(
+    mut client: Client<'a>,
+    request: &Request,
+    failure: &Failure,
+    may_go_on: bool,
+) -> Next<'a> {
     let body = match request.method {
         Method::Head => BodyKind::HeadersOnly,
         _ if request.accepts_json => BodyKind::Json,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     authenticate::Identity,
-    flow::{Protocol, Tally, ClosedBy},
+    flow::{ClosedBy, Protocol, Tally},
     handshake::{HandshakeError, socks5},
     relay::{self, Ends, SniGate},
     reply,
@@ -50,7 +50,8 @@ pub(super) async fn serve(mut client: Client<'_>) {
     let tuning = proxy.tuning();
     let standing = flow.standing(upstream.addr);
     let (stream, early) = client.io.into_parts();
-    let ends = Ends { client: stream, from_client: early, upstream: upstream.stream, from_upstream: Vec::new() };
+    let ends =
+        Ends { client: stream, from_client: early, upstream: upstream.stream, from_upstream: Vec::new() };
     let tally = relay::tunnel(ends, &standing, SniGate::new(&standing, tuning.sni), tuning.silence).await;
     flow.close(tally);
 }

@@ -52,7 +52,9 @@ impl<'a> SniGate<'a> {
         match (result, self.mode) {
             (SniResult::Mismatch | SniResult::Unreadable, SniMode::Enforce) => Gate::Close,
             (SniResult::Mismatch | SniResult::Unreadable, SniMode::Report | SniMode::Off)
-            | (SniResult::Match | SniResult::OtherAllowed | SniResult::Absent | SniResult::NotTls, _) => Gate::Pass,
+            | (SniResult::Match | SniResult::OtherAllowed | SniResult::Absent | SniResult::NotTls, _) => {
+                Gate::Pass
+            }
         }
     }
 

@@ -2,9 +2,25 @@
 use crate::{buffered::Buffered, handshake::http::Plain};
 pub(crate) struct ExchangeOptions {}
 #[derive(Default)]
-pub(crate) struct Counters { pub(crate) sent: u64, pub(crate) received: u64 }
-pub(crate) enum Exchange { Done { client: bool, upstream: bool }, Upgraded }
-pub(crate) enum ExchangeError { Stale, Client, Upstream }
-pub(crate) async fn exchange(_c: &mut Buffered, _u: &mut Buffered, _p: Plain<'_>, _o: &ExchangeOptions, _t: &mut Counters) -> Result<Exchange, ExchangeError> {
+pub(crate) struct Counters {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+pub(crate) enum Exchange {
+    Done { client: bool, upstream: bool },
+    Upgraded,
+}
+pub(crate) enum ExchangeError {
+    Stale,
+    Client,
+    Upstream,
+}
+pub(crate) async fn exchange(
+    _c: &mut Buffered,
+    _u: &mut Buffered,
+    _p: Plain<'_>,
+    _o: &ExchangeOptions,
+    _t: &mut Counters,
+) -> Result<Exchange, ExchangeError> {
     Err(ExchangeError::Stale)
 }
