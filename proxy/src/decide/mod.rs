@@ -64,7 +64,9 @@ pub fn decide(layers: &Layers<'_>, target: &Target) -> Verdict {
         .deny
         .covering(host, port)
         .map(|id| Cited { layer: Layer::Overlay, side: Side::Deny, id })
-        .or_else(|| policy.deny.covering(host, port).map(|id| Cited { layer: Layer::Policy, side: Side::Deny, id }));
+        .or_else(|| {
+            policy.deny.covering(host, port).map(|id| Cited { layer: Layer::Policy, side: Side::Deny, id })
+        });
     if let Some(rule) = denied
         && !report
     {

@@ -79,11 +79,7 @@ impl Permit {
     }
 
     /// A permit in report mode for what nothing allows.
-    pub(super) fn despite(
-        layers: &Layers<'_>,
-        target: &Target,
-        flaw: (Reason, Option<Cited>),
-    ) -> Self {
+    pub(super) fn despite(layers: &Layers<'_>, target: &Target, flaw: (Reason, Option<Cited>)) -> Self {
         Self { flaw: Some(flaw), ..Self::new(layers, target, None, None) }
     }
 

@@ -130,8 +130,14 @@ impl Index {
             return false;
         }
         let mut admits = |_: RuleId, record: Record<'_>| {
-            let listed = self.extra(record).is_some_and(|extra| extra.resolves_to.iter().any(|net| net.contains(&addr)));
-            if listed && self.has_port(record, port) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let listed = self
+                .extra(record)
+                .is_some_and(|extra| extra.resolves_to.iter().any(|net| net.contains(&addr)));
+            if listed && self.has_port(record, port) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         self.naming(host, &mut admits).or_else(|| self.chain(self.any, &mut admits)).is_some()
     }

@@ -98,7 +98,8 @@ impl World {
         match &target.host {
             Host::Name(name) => {
                 let last = name.as_str().rsplit('.').next().unwrap();
-                let special = !name.as_str().contains('.') || ["test", "localhost", "internal"].contains(&last);
+                let special =
+                    !name.as_str().contains('.') || ["test", "localhost", "internal"].contains(&last);
                 special.then_some(Reason::SpecialUseName)
             }
             Host::Addr(addr) => {
@@ -115,7 +116,9 @@ impl World {
 
 fn is_floor(host: &Host) -> bool {
     match host {
-        Host::Name(name) => ["metadata", "metadata.google.internal", "instance-data"].contains(&name.as_str()),
+        Host::Name(name) => {
+            ["metadata", "metadata.google.internal", "instance-data"].contains(&name.as_str())
+        }
         Host::Addr(addr) => *addr == "169.254.169.254".parse::<IpAddr>().unwrap(),
     }
 }
@@ -126,9 +129,8 @@ fn matches_host(pattern: &HostPattern, host: &Host) -> bool {
         (HostPattern::Exact(own), Host::Name(name)) => own == name,
         (HostPattern::Below(own), Host::Name(name)) => name.as_str().ends_with(&format!(".{own}")),
         (HostPattern::Net(net), Host::Addr(addr)) => net.contains(addr),
-        (HostPattern::Exact(_) | HostPattern::Below(_), Host::Addr(_)) | (HostPattern::Net(_), Host::Name(_)) => {
-            false
-        }
+        (HostPattern::Exact(_) | HostPattern::Below(_), Host::Addr(_))
+        | (HostPattern::Net(_), Host::Name(_)) => false,
     }
 }
 
@@ -143,16 +145,37 @@ fn name() -> impl Strategy<Value = String> {
 
 fn addr() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
-        "8.8.8.8", "8.8.8.9", "8.8.4.4", "10.0.0.1", "10.1.0.1", "127.0.0.1", "169.254.169.254", "203.0.113.7",
-        "[2606:4700::1]", "[2606:4700:1::1]", "[fd00::1]", "[::1]",
+        "8.8.8.8",
+        "8.8.8.9",
+        "8.8.4.4",
+        "10.0.0.1",
+        "10.1.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "203.0.113.7",
+        "[2606:4700::1]",
+        "[2606:4700:1::1]",
+        "[fd00::1]",
+        "[::1]",
     ])
     .prop_map(str::to_owned)
 }
 
 fn range() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
-        "8.8.8.8", "8.8.8.0/24", "8.0.0.0/8", "0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8",
-        "203.0.113.0/24", "[2606:4700::/32]", "[2606:4700:1::/48]", "[fd00::/8]", "[::/0]", "[::1]",
+        "8.8.8.8",
+        "8.8.8.0/24",
+        "8.0.0.0/8",
+        "0.0.0.0/0",
+        "10.0.0.0/8",
+        "10.1.0.0/16",
+        "127.0.0.0/8",
+        "203.0.113.0/24",
+        "[2606:4700::/32]",
+        "[2606:4700:1::/48]",
+        "[fd00::/8]",
+        "[::/0]",
+        "[::1]",
     ])
     .prop_map(str::to_owned)
 }
