@@ -6,15 +6,19 @@
 //! decides with it.
 
 pub mod error;
+pub mod escape;
 pub mod host;
 pub mod host_pattern;
 pub mod policy;
 pub mod ports;
+pub mod public_suffix;
 pub mod rule;
 pub mod secret;
 pub mod settings;
+pub mod special_use;
 pub mod target;
 
+pub use escape::escape;
 pub use host::{DomainName, Host};
 pub use host_pattern::HostPattern;
 pub use policy::NetworkPolicy;
