@@ -187,7 +187,10 @@ fn is_metadata_itself(addr: IpAddr) -> bool {
         ),
         // AWS; GCP.
         IpAddr::V6(addr) => {
-            matches!(addr.segments(), [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x254])
+            matches!(
+                addr.segments(),
+                [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x254]
+            )
         }
     }
 }

@@ -8,7 +8,7 @@ use exeat_config::{
 };
 use proptest::prelude::*;
 
-use super::{Setup, net, rule};
+use super::{Setup, rule};
 use crate::decide::{Audience, Floor, Overlay, Policy, Reason, Verdict, classify};
 
 /// The verdict without its rule.
@@ -98,7 +98,8 @@ impl World {
         match &target.host {
             Host::Name(name) => {
                 let last = name.as_str().rsplit('.').next().unwrap();
-                let special = !name.as_str().contains('.') || ["test", "localhost", "internal"].contains(&last);
+                let special =
+                    !name.as_str().contains('.') || ["test", "localhost", "internal"].contains(&last);
                 special.then_some(Reason::SpecialUseName)
             }
             Host::Addr(addr) => {
@@ -115,7 +116,9 @@ impl World {
 
 fn is_floor(host: &Host) -> bool {
     match host {
-        Host::Name(name) => ["metadata", "metadata.google.internal", "instance-data"].contains(&name.as_str()),
+        Host::Name(name) => {
+            ["metadata", "metadata.google.internal", "instance-data"].contains(&name.as_str())
+        }
         Host::Addr(addr) => *addr == "169.254.169.254".parse::<IpAddr>().unwrap(),
     }
 }
@@ -126,9 +129,8 @@ fn matches_host(pattern: &HostPattern, host: &Host) -> bool {
         (HostPattern::Exact(own), Host::Name(name)) => own == name,
         (HostPattern::Below(own), Host::Name(name)) => name.as_str().ends_with(&format!(".{own}")),
         (HostPattern::Net(net), Host::Addr(addr)) => net.contains(addr),
-        (HostPattern::Exact(_) | HostPattern::Below(_), Host::Addr(_)) | (HostPattern::Net(_), Host::Name(_)) => {
-            false
-        }
+        (HostPattern::Exact(_) | HostPattern::Below(_), Host::Addr(_))
+        | (HostPattern::Net(_), Host::Name(_)) => false,
     }
 }
 
@@ -143,16 +145,37 @@ fn name() -> impl Strategy<Value = String> {
 
 fn addr() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
-        "8.8.8.8", "8.8.8.9", "8.8.4.4", "10.0.0.1", "10.1.0.1", "127.0.0.1", "169.254.169.254", "203.0.113.7",
-        "[2606:4700::1]", "[2606:4700:1::1]", "[fd00::1]", "[::1]",
+        "8.8.8.8",
+        "8.8.8.9",
+        "8.8.4.4",
+        "10.0.0.1",
+        "10.1.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "203.0.113.7",
+        "[2606:4700::1]",
+        "[2606:4700:1::1]",
+        "[fd00::1]",
+        "[::1]",
     ])
     .prop_map(str::to_owned)
 }
 
 fn range() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
-        "8.8.8.8", "8.8.8.0/24", "8.0.0.0/8", "0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8",
-        "203.0.113.0/24", "[2606:4700::/32]", "[2606:4700:1::/48]", "[fd00::/8]", "[::/0]", "[::1]",
+        "8.8.8.8",
+        "8.8.8.0/24",
+        "8.0.0.0/8",
+        "0.0.0.0/0",
+        "10.0.0.0/8",
+        "10.1.0.0/16",
+        "127.0.0.0/8",
+        "203.0.113.0/24",
+        "[2606:4700::/32]",
+        "[2606:4700:1::/48]",
+        "[fd00::/8]",
+        "[::/0]",
+        "[::1]",
     ])
     .prop_map(str::to_owned)
 }
@@ -247,26 +270,17 @@ proptest! {
             Verdict::Permit(permit) => (permit.would_refuse().is_none(), permit.judge(addr, &target).is_ok()),
             Verdict::Ask | Verdict::Refuse(_) => (false, false),
         };
+        let extra_text = extra.to_string();
         let before = admits(&world);
         let mut more = world.clone();
         more.network.allowed.iter_mut().for_each(|allowed| allowed.push(extra.clone()));
         more.approvals.push(extra.clone());
         let after = admits(&more);
-        prop_assert!(after.0 >= before.0 && after.1 >= before.1, "allow {}: {:?} {:?}", extra.pattern_text(), before, after);
+        prop_assert!(after.0 >= before.0 && after.1 >= before.1, "allow {}: {:?} {:?}", extra_text, before, after);
         let mut less = world.clone();
         less.network.denied.push(extra);
         let after = admits(&less);
         prop_assert!(after.0 <= before.0 && (after.1 <= before.1 || world.mode == Mode::Report));
-    }
-}
-
-trait PatternText {
-    fn pattern_text(&self) -> String;
-}
-
-impl PatternText for Rule {
-    fn pattern_text(&self) -> String {
-        format!("{:?}", self.pattern)
     }
 }
 
@@ -297,5 +311,4 @@ fn thousands_of_ranges_and_names_agree_with_a_linear_scan() {
             assert_eq!(Plain::from(setup.decide_target(&target)), world.oracle(&target), "{text}");
         }
     }
-    assert_eq!(net("10.0.0.0/8").to_string(), "10.0.0.0/8");
 }

@@ -39,8 +39,9 @@ fn names_match_whole_labels_and_the_most_specific_rule_is_named() {
 
 #[test]
 fn a_deny_of_any_layer_wins() {
-    let setup = Setup::listed(&["*", "a.example", "b.example", "10.0.0.0/8"], &["a.example", "*.evil.example"])
-        .overlay(&["a.example", "c.evil.example"], &["b.example:443", "10.1.0.0/16"]);
+    let setup =
+        Setup::listed(&["*", "a.example", "b.example", "10.0.0.0/8"], &["a.example", "*.evil.example"])
+            .overlay(&["a.example", "c.evil.example"], &["b.example:443", "10.1.0.0/16"]);
     check(
         &setup,
         &[
@@ -86,7 +87,8 @@ fn an_empty_allow_list_allows_nothing_and_none_at_all_is_open() {
 
 #[test]
 fn the_metadata_floor_comes_first() {
-    let everything = ["*", "metadata", "metadata.google.internal", "169.254.169.254", "[fd00::/8]", "[2002::/16]"];
+    let everything =
+        ["*", "metadata", "metadata.google.internal", "169.254.169.254", "[fd00::/8]", "[2002::/16]"];
     let cases = [
         ("metadata:80", "metadata"),
         ("metadata.google.internal:80", "metadata"),
@@ -133,7 +135,9 @@ fn special_use_names_open_only_to_a_rule_that_names_them() {
         "intranet:80",
     ];
     for name in names {
-        for setup in [Setup::listed(&["*"], &[]), Setup::listed(&[], &[]).audience(), Setup::open(&[]).audience()] {
+        for setup in
+            [Setup::listed(&["*"], &[]), Setup::listed(&[], &[]).audience(), Setup::open(&[]).audience()]
+        {
             assert_eq!(setup.verdict(name), "special-use-name", "{name}");
         }
         let bare = name.strip_suffix(":80").unwrap();
@@ -217,7 +221,8 @@ fn only_what_is_not_listed_is_asked() {
     );
     assert_eq!(Setup::listed(&[], &[]).verdict("x.example:443"), "not-listed", "nobody listens");
     let mut mute = Setup::listed(&[], &[]).audience();
-    mute.policy = std::sync::Arc::new(super::Policy::compile(&network(Some(&[]), &[], &[]), Mode::Enforce, false, 1));
+    mute.policy =
+        std::sync::Arc::new(super::Policy::compile(&network(Some(&[]), &[], &[]), Mode::Enforce, false, 1));
     assert_eq!(mute.verdict("x.example:443"), "not-listed", "the profile does not ask");
 }
 
