@@ -12,13 +12,12 @@ mod layers;
 mod permit;
 mod reason;
 mod refusal;
-mod special_use;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use exeat_config::{Host, Target, settings::Mode};
+use exeat_config::{Host, Target, settings::Mode, special_use::special_use};
 
 pub use address::{AddressClass, classify};
 pub use explain::{Explanation, Finding};
@@ -87,7 +86,7 @@ pub fn decide(layers: &Layers<'_>, target: &Target) -> Verdict {
 
     // Names of local use and special-use addresses open only to a rule that names them: neither `*` nor an open
     // network means them, and nobody is asked about them.
-    if let Some(refusal) = special_use(layers, target) {
+    if let Some(refusal) = restricted(layers, target) {
         return Verdict::Refuse(match named {
             Some(rule) => Refusal::by_rule(Reason::PortNotAllowed, layers, rule),
             None => refusal,
@@ -144,11 +143,9 @@ fn other_ports(layer: Layer, found: Match) -> Option<Cited> {
 
 /// The refusal of a host that only a rule which names it opens. The own listeners are not looked for here but when
 /// an address is judged: which addresses are this machine's is a question to the kernel.
-fn special_use(layers: &Layers<'_>, target: &Target) -> Option<Refusal> {
+fn restricted(layers: &Layers<'_>, target: &Target) -> Option<Refusal> {
     match &target.host {
-        Host::Name(name) => {
-            special_use::is_special_use(name.as_str()).then(|| Refusal::new(Reason::SpecialUseName))
-        }
+        Host::Name(name) => special_use(name).map(|_| Refusal::new(Reason::SpecialUseName)),
         Host::Addr(addr) => {
             let class = address::special_use(*addr)?;
             let admitted = layers.policy.admitted.covers_addr(*addr, target.port);
