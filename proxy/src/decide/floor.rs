@@ -7,7 +7,10 @@ use std::{
 
 use exeat_config::{Host, Port, settings::Metadata};
 
-use super::{address, special_use};
+use super::address;
+
+/// The names under which clouds serve metadata.
+const METADATA_NAMES: [&str; 3] = ["metadata", "metadata.google.internal", "instance-data"];
 
 /// What holds for every session of the daemon, whatever its profile says.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ impl Floor {
     /// Whether a host is a cloud metadata service, and those are denied.
     pub(super) fn denies(&self, host: &Host) -> bool {
         match host {
-            Host::Name(name) => self.metadata == Metadata::Deny && special_use::is_metadata(name.as_str()),
+            Host::Name(name) => self.metadata == Metadata::Deny && METADATA_NAMES.contains(&name.as_str()),
             Host::Addr(addr) => self.denies_addr(*addr),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use exeat_config::{NetworkPolicy, Rule, settings::Mode};
+use exeat_config::{Host, NetworkPolicy, Port, Rule, settings::Mode};
 
 use super::{
     floor::Floor,
@@ -99,6 +99,15 @@ pub struct Layers<'a> {
     pub floor: &'a Arc<Floor>,
     /// Whether a person may be asked.
     pub audience: Audience,
+}
+
+impl Layers<'_> {
+    /// The deny rule that covers host and port, in whichever layer.
+    pub(super) fn denied(&self, host: &Host, port: Port) -> Option<Cited> {
+        let cite = |layer, id| Cited { layer, side: Side::Deny, id };
+        let by_overlay = self.overlay.deny.covering(host, port).map(|id| cite(Layer::Overlay, id));
+        by_overlay.or_else(|| self.policy.deny.covering(host, port).map(|id| cite(Layer::Policy, id)))
+    }
 }
 
 /// Which of the layers a rule stands in.

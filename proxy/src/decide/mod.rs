@@ -12,13 +12,12 @@ mod layers;
 mod permit;
 mod reason;
 mod refusal;
-mod special_use;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use exeat_config::{Host, Target, settings::Mode};
+use exeat_config::{Host, Target, settings::Mode, special_use::special_use};
 
 pub use address::{AddressClass, classify};
 pub use explain::{Explanation, Finding};
@@ -60,13 +59,7 @@ pub fn decide(layers: &Layers<'_>, target: &Target) -> Verdict {
     }
 
     // 3. A deny of any layer wins, also over approvals and an open network.
-    let denied = overlay
-        .deny
-        .covering(host, port)
-        .map(|id| Cited { layer: Layer::Overlay, side: Side::Deny, id })
-        .or_else(|| {
-            policy.deny.covering(host, port).map(|id| Cited { layer: Layer::Policy, side: Side::Deny, id })
-        });
+    let denied = layers.denied(host, port);
     if let Some(rule) = denied
         && !report
     {
@@ -75,57 +68,46 @@ pub fn decide(layers: &Layers<'_>, target: &Target) -> Verdict {
     let permit = |rule: Option<Cited>| Verdict::Permit(Permit::new(layers, target, rule, denied));
 
     // 4. A rule that names the host allows it.
-    let by_overlay = overlay.allow.named(host, port);
-    if let Match::Covered(id) = by_overlay {
-        return permit(Some(Cited { layer: Layer::Overlay, side: Side::Allow, id }));
+    let naming = Found { overlay: overlay.allow.named(host, port), profile: policy.allow.named(host, port) };
+    if let Some(rule) = naming.covered() {
+        return permit(Some(rule));
     }
-    let by_policy = policy.allow.named(host, port);
-    if let Match::Covered(id) = by_policy {
-        return permit(Some(Cited { layer: Layer::Policy, side: Side::Allow, id }));
-    }
-    let named = other_ports(Layer::Policy, by_policy).or_else(|| other_ports(Layer::Overlay, by_overlay));
 
     // Names of local use and special-use addresses open only to a rule that names them: neither `*` nor an open
-    // network means them, and nobody is asked about them.
-    if let Some(refusal) = special_use(layers, target) {
-        return Verdict::Refuse(match named {
+    // network means them, nobody is asked about them, and `report` does not let them through.
+    if let Some(refusal) = restricted(layers, target) {
+        return Verdict::Refuse(match naming.other_ports() {
             Some(rule) => Refusal::by_rule(Reason::PortNotAllowed, layers, rule),
             None => refusal,
         });
     }
 
     // 4, continued: a rule for every host allows it.
-    let by_overlay = overlay.allow.any(port);
-    if let Match::Covered(id) = by_overlay {
-        return permit(Some(Cited { layer: Layer::Overlay, side: Side::Allow, id }));
+    let any = Found { overlay: overlay.allow.any(port), profile: policy.allow.any(port) };
+    if let Some(rule) = any.covered() {
+        return permit(Some(rule));
     }
-    let by_policy_any = policy.allow.any(port);
-    if let Match::Covered(id) = by_policy_any {
-        return permit(Some(Cited { layer: Layer::Policy, side: Side::Allow, id }));
-    }
-    let named = named
-        .or_else(|| other_ports(Layer::Policy, by_policy_any))
-        .or_else(|| other_ports(Layer::Overlay, by_overlay));
 
     // 5. No allow list at all.
     if policy.open {
         return permit(None);
     }
 
-    // In report mode nothing is left that refuses or asks.
+    let other_ports = naming.other_ports().or_else(|| any.other_ports());
     if report {
-        let flaw = denied.map(|rule| (Reason::DeniedByRule, Some(rule)));
-        let flaw = flaw.or(named.map(|rule| (Reason::PortNotAllowed, Some(rule))));
-        return Verdict::Permit(Permit::despite(layers, target, flaw.unwrap_or((Reason::NotListed, None))));
+        let denied = denied.map(|rule| (Reason::DeniedByRule, Some(rule)));
+        let unlisted =
+            other_ports.map_or((Reason::NotListed, None), |rule| (Reason::PortNotAllowed, Some(rule)));
+        return Verdict::Permit(Permit::despite(layers, target, denied.unwrap_or(unlisted)));
     }
 
-    // 6. A person may be asked, unless the profile names the host and leaves this port out: that was a decision.
-    //    An approval of one port was none about the others.
-    let left_out = named.is_some_and(|rule| rule.layer == Layer::Policy);
+    // 6. A person may be asked, unless the profile lists the host and leaves this port out: that was a decision. (An
+    //    approval of one port was none about the others.)
+    let left_out = naming.in_profile().or_else(|| any.in_profile()).is_some();
     if policy.ask && audience == Audience::Present && !left_out {
         return Verdict::Ask;
     }
-    if let Some(rule) = named {
+    if let Some(rule) = other_ports {
         return Verdict::Refuse(Refusal::by_rule(Reason::PortNotAllowed, layers, rule));
     }
 
@@ -134,7 +116,34 @@ pub fn decide(layers: &Layers<'_>, target: &Target) -> Verdict {
     Verdict::Refuse(Refusal::new(Reason::NotListed))
 }
 
-/// The rule that covers the host on other ports only.
+/// What the allow lists of both layers say.
+#[derive(Clone, Copy)]
+struct Found {
+    overlay: Match,
+    profile: Match,
+}
+
+impl Found {
+    /// The rule that covers host and port.
+    fn covered(self) -> Option<Cited> {
+        let covered = |layer, found| match found {
+            Match::Covered(id) => Some(Cited { layer, side: Side::Allow, id }),
+            Match::OtherPorts(_) | Match::Nothing => None,
+        };
+        covered(Layer::Overlay, self.overlay).or_else(|| covered(Layer::Policy, self.profile))
+    }
+
+    /// When none does: a rule that covers the host on other ports.
+    fn other_ports(self) -> Option<Cited> {
+        self.in_profile().or_else(|| other_ports(Layer::Overlay, self.overlay))
+    }
+
+    /// The same of the profile alone.
+    fn in_profile(self) -> Option<Cited> {
+        other_ports(Layer::Policy, self.profile)
+    }
+}
+
 fn other_ports(layer: Layer, found: Match) -> Option<Cited> {
     match found {
         Match::OtherPorts(id) => Some(Cited { layer, side: Side::Allow, id }),
@@ -144,11 +153,9 @@ fn other_ports(layer: Layer, found: Match) -> Option<Cited> {
 
 /// The refusal of a host that only a rule which names it opens. The own listeners are not looked for here but when
 /// an address is judged: which addresses are this machine's is a question to the kernel.
-fn special_use(layers: &Layers<'_>, target: &Target) -> Option<Refusal> {
+fn restricted(layers: &Layers<'_>, target: &Target) -> Option<Refusal> {
     match &target.host {
-        Host::Name(name) => {
-            special_use::is_special_use(name.as_str()).then(|| Refusal::new(Reason::SpecialUseName))
-        }
+        Host::Name(name) => special_use(name).map(|_| Refusal::new(Reason::SpecialUseName)),
         Host::Addr(addr) => {
             let class = address::special_use(*addr)?;
             let admitted = layers.policy.admitted.covers_addr(*addr, target.port);

@@ -5,7 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use exeat_config::{Host, Port, Target, settings::Mode};
+use exeat_config::{
+    Host, Port, Target,
+    settings::Mode,
+    special_use::{SpecialUse, special_use},
+};
 
 use super::{
     address::{self, AddressClass},
@@ -14,7 +18,6 @@ use super::{
     layers::{Cited, Layers, Overlay, Policy},
     reason::Reason,
     refusal::{Quote, Refusal},
-    special_use,
 };
 
 /// Proof that a target was decided. Made only by [`decide`](super::decide).
@@ -162,7 +165,7 @@ impl Permit {
 /// `localhost` is loopback by definition (RFC 6761 section 6.3), and no permit for it exists unless a rule names it.
 fn is_localhost(host: &Host) -> bool {
     match host {
-        Host::Name(name) => special_use::is_localhost(name.as_str()),
+        Host::Name(name) => special_use(name) == Some(SpecialUse::Localhost),
         Host::Addr(_) => false,
     }
 }

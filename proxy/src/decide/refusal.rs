@@ -215,5 +215,5 @@ fn clip_end(text: &str, max: usize) -> String {
 
 /// Hosts and rules are ASCII by their type; this holds whatever a `Display` elsewhere may come to print.
 fn ascii(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
+    text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect()
 }

@@ -70,8 +70,8 @@ impl Halves {
                     positive = positive.min(*ttl);
                 }
                 Some(Ok(Found::Nothing { ttl })) => negative = negative.min(*ttl),
-                Some(Err(error)) => miss = worse(miss, error.clone()),
-                None => miss = worse(miss, Miss::TimedOut),
+                Some(Err(error)) => miss = Some(worse(miss, error.clone())),
+                None => miss = Some(worse(miss, Miss::TimedOut)),
             }
         }
         let [v6, v4] = families;
@@ -92,10 +92,10 @@ impl Halves {
 }
 
 /// Of two misses, the one that tells more: a server that spoke before one that did not.
-fn worse(one: Option<Miss>, other: Miss) -> Option<Miss> {
+fn worse(one: Option<Miss>, other: Miss) -> Miss {
     match one {
-        Some(failed @ Miss::Failed(_)) => Some(failed),
-        Some(Miss::NotFound | Miss::TimedOut | Miss::Busy) | None => Some(other),
+        Some(failed @ Miss::Failed(_)) => failed,
+        Some(Miss::NotFound | Miss::TimedOut | Miss::Busy) | None => other,
     }
 }
 
@@ -103,6 +103,9 @@ fn worse(one: Option<Miss>, other: Miss) -> Option<Miss> {
 pub(super) fn interleave<T>(v6: Vec<T>, v4: Vec<T>) -> Vec<T> {
     if v6.is_empty() {
         return v4;
+    }
+    if v4.is_empty() {
+        return v6;
     }
     let mut both = Vec::with_capacity(v6.len() + v4.len());
     let (mut v6, mut v4) = (v6.into_iter(), v4.into_iter());
@@ -118,30 +121,27 @@ pub(super) fn interleave<T>(v6: Vec<T>, v4: Vec<T>) -> Vec<T> {
 mod tests {
     use super::*;
 
+    type Half = Option<Result<Found, Miss>>;
+
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn addresses(list: &[&str], ttl: u32) -> Option<Result<Found, Miss>> {
+    fn addresses(list: &[&str], ttl: u32) -> Half {
         let addrs = list.iter().map(|addr| addr.parse().expect("an address")).collect();
-        Some(Ok(Found::Addresses { addrs, ttl: SECOND * ttl }))
+        Half::from(Ok(Found::Addresses { addrs, ttl: SECOND * ttl }))
     }
 
-    fn nothing(ttl: u32) -> Option<Result<Found, Miss>> {
-        Some(Ok(Found::Nothing { ttl: SECOND * ttl }))
+    fn nothing(ttl: u32) -> Half {
+        Half::from(Ok(Found::Nothing { ttl: SECOND * ttl }))
     }
 
-    fn failed() -> Option<Result<Found, Miss>> {
-        Some(Err(Miss::Failed("it broke".into())))
+    fn failed() -> Half {
+        Half::from(Err(Miss::Failed("it broke".into())))
     }
 
     #[test]
     fn joins_the_families() {
         #[track_caller]
-        fn check(
-            v4: Option<Result<Found, Miss>>,
-            v6: Option<Result<Found, Miss>>,
-            expected: Result<&[&str], Miss>,
-            ttl: u32,
-        ) {
+        fn check(v4: Half, v6: Half, expected: Result<&[&str], Miss>, ttl: u32) {
             let (answer, lasts) = Halves { v4, v6 }.answer();
             let answer = answer.map(|addrs| addrs.iter().map(ToString::to_string).collect::<Vec<_>>());
             assert_eq!(answer, expected.map(|list| list.iter().map(ToString::to_string).collect()));

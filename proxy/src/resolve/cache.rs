@@ -113,30 +113,30 @@ fn make_room(shard: &mut Shard, capacity: usize, now: Instant) {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
+    use std::{net::IpAddr, sync::Arc};
 
     use super::*;
     use crate::{clock, resolve::answer::Miss, resolve::tests::name};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn answer(last: u8) -> Answer {
-        Ok([IpAddr::from([192, 0, 2, last])].into())
+    fn addrs(last: u8) -> Arc<[IpAddr]> {
+        [IpAddr::from([192, 0, 2, last])].into()
     }
 
     #[test]
     fn keeps_an_answer_until_it_expires() {
         let (cache, now) = (Cache::new(100), clock::now());
-        cache.insert(&name("a.test"), answer(1), now, MINUTE);
+        cache.insert(&name("a.test"), Ok(addrs(1)), now, MINUTE);
         cache.insert(&name("b.test"), Err(Miss::NotFound), now, MINUTE / 2);
-        assert_eq!(cache.get(&name("a.test"), now), Some(answer(1)));
+        assert_eq!(cache.get(&name("a.test"), now), Some(Ok(addrs(1))));
         assert_eq!(cache.get(&name("b.test"), now), Some(Err(Miss::NotFound)));
         assert_eq!(cache.get(&name("c.test"), now), None);
         assert_eq!(cache.get(&name("b.test"), now + MINUTE / 2), None);
-        assert_eq!(cache.get(&name("a.test"), now + MINUTE - Duration::from_millis(1)), Some(answer(1)));
+        assert_eq!(cache.get(&name("a.test"), now + MINUTE - Duration::from_millis(1)), Some(Ok(addrs(1))));
         assert_eq!(cache.get(&name("a.test"), now + MINUTE), None);
-        cache.insert(&name("a.test"), answer(2), now + MINUTE, MINUTE);
-        assert_eq!(cache.get(&name("a.test"), now + MINUTE), Some(answer(2)));
+        cache.insert(&name("a.test"), Ok(addrs(2)), now + MINUTE, MINUTE);
+        assert_eq!(cache.get(&name("a.test"), now + MINUTE), Some(Ok(addrs(2))));
         cache.clear();
         assert_eq!(cache.get(&name("a.test"), now + MINUTE), None);
     }
@@ -146,11 +146,11 @@ mod tests {
         let (cache, now) = (Cache::new(1000), clock::now());
         for n in 0..50 {
             let name = name(&format!("good{n}.test"));
-            cache.insert(&name, answer(1), now, MINUTE / 60);
+            cache.insert(&name, Ok(addrs(1)), now, MINUTE / 60);
             assert!(cache.get(&name, now).is_some());
         }
         for n in 0..20_000 {
-            cache.insert(&name(&format!("flood{n}.test")), answer(2), now, MINUTE * 60);
+            cache.insert(&name(&format!("flood{n}.test")), Ok(addrs(2)), now, MINUTE * 60);
         }
         assert!(cache.len() <= 1000 + SHARDS, "{} names", cache.len());
         for n in 0..50 {
@@ -163,7 +163,7 @@ mod tests {
         let (cache, now) = (Cache::new(SHARDS), clock::now());
         for n in 0..1000 {
             let name = name(&format!("n{n}.test"));
-            cache.insert(&name, answer(1), now, MINUTE);
+            cache.insert(&name, Ok(addrs(1)), now, MINUTE);
             assert!(cache.get(&name, now).is_some());
         }
         assert!(cache.len() <= SHARDS);

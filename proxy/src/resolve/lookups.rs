@@ -14,7 +14,7 @@ use exeat_config::DomainName;
 use foldhash::fast::RandomState;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::{Instant, sleep_until},
+    time::sleep_until,
 };
 
 use super::{
@@ -22,7 +22,10 @@ use super::{
     cache::Cache,
     hickory::{Family, Servers},
 };
-use crate::{clock, limits};
+use crate::{
+    clock::{self, Instant},
+    limits,
+};
 
 /// The cache, and what is on its way into it.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ pub(super) struct Lookups {
     servers: ArcSwap<Result<Servers, Miss>>,
     in_flight: Mutex<Flights>,
     /// One for each flight until it ends, also after it has left the table.
-    slots: Arc<Semaphore>,
+    pub(super) slots: Arc<Semaphore>,
 }
 
 type Flights = HashMap<DomainName, watch::Receiver<Option<Answer>>, RandomState>;

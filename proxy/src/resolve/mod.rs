@@ -218,7 +218,7 @@ fn all_denied(target: &Target, denied: &[(IpAddr, AddressClass)]) -> Failure {
         return refusal(&target.host.to_string(), &Miss::NotFound);
     };
     let sentence = match &target.host {
-        Host::Addr(addr) => format!("{addr} is {}", class.phrase()),
+        Host::Addr(_) => format!("{target} is {}", class.phrase()),
         Host::Name(name) => {
             sentence::of_host(name.as_str(), &format!(" resolves to {addr}, {}", class.phrase()))
         }
@@ -235,7 +235,7 @@ fn all_denied(target: &Target, denied: &[(IpAddr, AddressClass)]) -> Failure {
 fn admit_hint(addr: IpAddr) -> String {
     match addr {
         IpAddr::V4(addr) => format!("`--admit {addr}/32` lets allowed names lead there"),
-        IpAddr::V6(addr) => format!("`--admit [{addr}/128]` lets allowed names lead there"),
+        IpAddr::V6(addr) => format!("`--admit '[{addr}/128]'` lets allowed names lead there"),
     }
 }
 

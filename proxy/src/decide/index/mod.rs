@@ -23,7 +23,7 @@ use foldhash::quality::RandomState;
 use ipnet::IpNet;
 
 pub(super) use record::RuleId;
-use record::{Kind, NetKey, Record, ports_text};
+use record::{Kind, NetKey, Record};
 
 /// Compiled rules.
 #[derive(Default)]
@@ -158,7 +158,7 @@ impl Index {
     pub(super) fn ports_text(&self, id: RuleId) -> String {
         let Some(record) = Record::read(&self.arena, id) else { return String::new() };
         match self.extra(record) {
-            Some(extra) => ports_text(extra.ports.ranges()),
+            Some(extra) => extra.ports.to_string(),
             None => match record.ports() {
                 (1, u16::MAX) => String::new(),
                 (first, last) if first == last => first.to_string(),

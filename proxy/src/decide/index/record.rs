@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use exeat_config::{HostPattern, Port, PortRange, Ports};
+use exeat_config::{HostPattern, Port, Ports};
 use ipnet::IpNet;
 
 /// Where a record starts in the arena; 0 is no record.
@@ -169,7 +169,7 @@ impl<'a> Record<'a> {
                 IpNet::new(IpAddr::V6(Ipv6Addr::from(octets)), len.first().copied().unwrap_or_default())
             }
         };
-        net.map(|net| net_text(&net)).unwrap_or_default()
+        net.map(|net| HostPattern::Net(net).to_string()).unwrap_or_default()
     }
 
     fn u32_at(&self, at: usize) -> u32 {
@@ -181,38 +181,10 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A single address without its prefix, IPv6 in brackets.
-fn net_text(net: &IpNet) -> String {
-    match (net, net.prefix_len() == net.max_prefix_len()) {
-        (IpNet::V4(net), true) => net.addr().to_string(),
-        (IpNet::V4(net), false) => net.to_string(),
-        (IpNet::V6(net), true) => format!("[{}]", net.addr()),
-        (IpNet::V6(net), false) => format!("[{net}]"),
-    }
-}
-
 /// The lowest and the highest port, and whether the ports between them are all there.
 pub(super) fn hull(ports: &Ports) -> ((u16, u16), bool) {
     let ranges = ports.ranges();
     let first = ranges.iter().map(|range| range.first).min().map_or(1, Port::get);
     let last = ranges.iter().map(|range| range.last).max().map_or(u16::MAX, Port::get);
-    // `1-65535` says the same as nothing, but is kept as it was written.
-    let exact = ports.is_all() || (ranges.len() == 1 && (first, last) != (1, u16::MAX));
-    ((first, last), exact)
-}
-
-/// `443`, `443,8000-8100`.
-pub(super) fn ports_text(ranges: &[PortRange]) -> String {
-    let mut text = String::new();
-    for range in ranges {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        text.push_str(&range.first.to_string());
-        if range.first != range.last {
-            text.push('-');
-            text.push_str(&range.last.to_string());
-        }
-    }
-    text
+    ((first, last), ranges.len() <= 1)
 }

@@ -8,7 +8,7 @@ use exeat_config::{
 };
 use proptest::prelude::*;
 
-use super::{Setup, net, rule};
+use super::{Setup, rule};
 use crate::decide::{Audience, Floor, Overlay, Policy, Reason, Verdict, classify};
 
 /// The verdict without its rule.
@@ -270,26 +270,17 @@ proptest! {
             Verdict::Permit(permit) => (permit.would_refuse().is_none(), permit.judge(addr, &target).is_ok()),
             Verdict::Ask | Verdict::Refuse(_) => (false, false),
         };
+        let extra_text = extra.to_string();
         let before = admits(&world);
         let mut more = world.clone();
         more.network.allowed.iter_mut().for_each(|allowed| allowed.push(extra.clone()));
         more.approvals.push(extra.clone());
         let after = admits(&more);
-        prop_assert!(after.0 >= before.0 && after.1 >= before.1, "allow {}: {:?} {:?}", extra.pattern_text(), before, after);
+        prop_assert!(after.0 >= before.0 && after.1 >= before.1, "allow {}: {:?} {:?}", extra_text, before, after);
         let mut less = world.clone();
         less.network.denied.push(extra);
         let after = admits(&less);
         prop_assert!(after.0 <= before.0 && (after.1 <= before.1 || world.mode == Mode::Report));
-    }
-}
-
-trait PatternText {
-    fn pattern_text(&self) -> String;
-}
-
-impl PatternText for Rule {
-    fn pattern_text(&self) -> String {
-        format!("{:?}", self.pattern)
     }
 }
 
@@ -320,5 +311,4 @@ fn thousands_of_ranges_and_names_agree_with_a_linear_scan() {
             assert_eq!(Plain::from(setup.decide_target(&target)), world.oracle(&target), "{text}");
         }
     }
-    assert_eq!(net("10.0.0.0/8").to_string(), "10.0.0.0/8");
 }

@@ -104,7 +104,7 @@ fn the_metadata_floor_comes_first() {
     check(&Setup::listed(&everything, &["metadata", "169.254.169.254"]), &cases);
     check(&Setup::listed(&[], &[]).overlay(&everything, &[]), &cases);
     check(&Setup::open(&[]), &cases);
-    check(&Setup::of(&network(Some(&everything), &[], &["0.0.0.0/0", "::/0"]), Mode::Report), &cases);
+    check(&Setup::of(&network(Some(&everything), &[], &["0.0.0.0/0", "[::/0]"]), Mode::Report), &cases);
     // An operator who means it.
     check(
         &Setup::listed(&["*", "metadata", "169.254.169.254:80"], &[]).floor(Metadata::Allow, &[]),
