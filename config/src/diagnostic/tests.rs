@@ -11,7 +11,9 @@ fn plain_and_coloured() {
     let fault = Diagnostic::error("unknown key `lisen`")
         .at_line("exeat.toml".to_owned(), 2, "lisen = []", 0..5)
         .with_hint(Some("did you mean `listen`?"));
-    assert_data_eq!(fault.render(Color::Never), str![[r#"
+    assert_data_eq!(
+        fault.render(Color::Never),
+        str![[r#"
 error: unknown key `lisen`
  --> exeat.toml:2:1
   |
@@ -19,7 +21,9 @@ error: unknown key `lisen`
   | ^^^^^
 
 hint: did you mean `listen`?
-"#]].raw());
+"#]]
+        .raw()
+    );
     let coloured = fault.render(Color::Always);
     assert!(coloured.contains("\x1b["));
     assert_eq!(fault.to_string(), "exeat.toml:2:1: unknown key `lisen`");
@@ -33,7 +37,8 @@ fn places() {
         str![[r#"
 error: it is gone
  --> a b
-"#]].raw()
+"#]]
+        .raw()
     );
     assert_data_eq!(
         Diagnostic::new(Severity::Warning, "hm").at_flag("--allow", "*.x", 0..1).render(Color::Never),
@@ -42,55 +47,80 @@ warning: hm
  |
  | --allow *.x
  |         ^
-"#]].raw()
+"#]]
+        .raw()
     );
-    assert_data_eq!(draw("bücher = 1", 8..9), str![[r#"
+    assert_data_eq!(
+        draw("bücher = 1", 8..9),
+        str![[r#"
 error: it is wrong
  --> exeat.toml:7:8
   |
 7 | bücher = 1
   |        ^
-"#]].raw());
-    assert_data_eq!(draw("\tkey = \"a\u{1b}[31mb\u{202e}c\"", 7..10), str![[r#"
+"#]]
+        .raw()
+    );
+    assert_data_eq!(
+        draw("\tkey = \"a\u{1b}[31mb\u{202e}c\"", 7..10),
+        str![[r#"
 error: it is wrong
  --> exeat.toml:7:8
   |
 7 |     key = "a␛[31mb�c"
   |           ^^^
-"#]].raw());
-    assert_data_eq!(draw("", 0..0), str![[r#"
+"#]]
+        .raw()
+    );
+    assert_data_eq!(
+        draw("", 0..0),
+        str![[r#"
 error: it is wrong
  --> exeat.toml:7:1
   |
 7 |
   | ^
-"#]].raw());
-    assert_data_eq!(draw("key =", 5..5), str![[r#"
+"#]]
+        .raw()
+    );
+    assert_data_eq!(
+        draw("key =", 5..5),
+        str![[r#"
 error: it is wrong
  --> exeat.toml:7:6
   |
 7 | key =
   |      ^
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[test]
 fn long_lines_are_clipped() {
     let line = format!("{}FAULT{}", "a".repeat(5_000), "b".repeat(5_000));
-    assert_data_eq!(draw(&line, 5_000..5_005), str![[r#"
+    assert_data_eq!(
+        draw(&line, 5_000..5_005),
+        str![[r#"
 error: it is wrong
  --> exeat.toml:7:5001
   |
 7 | …aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaFAULTbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
   |                                ^^^^^
-"#]].raw());
-    assert_data_eq!(draw(&line, 0..10_005), str![[r#"
+"#]]
+        .raw()
+    );
+    assert_data_eq!(
+        draw(&line, 0..10_005),
+        str![[r#"
 error: it is wrong
  --> exeat.toml:7:1
   |
 7 | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…
   | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-"#]].raw());
+"#]]
+        .raw()
+    );
     let wide = "語".repeat(200);
     assert_data_eq!(draw(&wide, 300..303), str![[r#"
 error: it is wrong

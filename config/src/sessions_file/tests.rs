@@ -103,7 +103,8 @@ error: a token is 16 to 256 letters, digits, `_` or `-`
   |                      ^^^
 
 hint: make one with `openssl rand -hex 32`
-"#]].raw()
+"#]]
+        .raw()
     );
 }
 
@@ -127,12 +128,15 @@ error: this token is in line 1 too
   |   ^^^^^^^^^^^^^^^^^^^^
 
 hint: each session needs a token of its own
-"#]].raw()
+"#]]
+        .raw()
     );
     let table = read("a:SECRET-SECRET-SECRET\n", &[]).unwrap();
     let shown = read("a:SECRET-SECRET-SECREU\nb:SECRET-SECRET-SECRET\n", &table).unwrap_err().to_string();
     assert!(!shown.contains("SECRET"), "{shown}");
-    assert_data_eq!(shown, str![[r#"
+    assert_data_eq!(
+        shown,
+        str![[r#"
 error: this id has a `[sessions]` table too
  --> sessions:1:1
   |
@@ -148,19 +152,25 @@ error: this token is that of a `[sessions]` table too
   |   ^^^^^^^^^^^^^^^^^^^^
 
 hint: each session needs a token of its own
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[test]
 fn too_many() {
     let text: String = (0..=MAX_SESSIONS).map(|n| format!("s{n}:SECRET-SECRET-{n:010}\n")).collect();
-    assert_data_eq!(errors(&text), str![[r#"
+    assert_data_eq!(
+        errors(&text),
+        str![[r#"
 error: 100001 sessions are more than the 100000 that are possible
  --> sessions:1:1
   |
 1 | **:************************
   | ^
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[test]

@@ -56,9 +56,7 @@ impl TextFile {
                     io::ErrorKind::PermissionDenied => {
                         Some("the file must be readable by the user that exeat runs as")
                     }
-                    io::ErrorKind::NotFound => {
-                        Some("is the path right?")
-                    }
+                    io::ErrorKind::NotFound => Some("is the path right?"),
                     _ => None,
                 };
                 return fail(format!("cannot read the file: {}", reason(&error)), hint.map(str::to_owned));

@@ -213,7 +213,8 @@ error: `control.path` has a control character
    |
 21 | path = "a\u0007b"
    |        ^^^^^^^^^^
-"#]].raw()
+"#]]
+        .raw()
     );
 }
 

@@ -49,7 +49,9 @@ ten = { token = ["SECRET-SECRET-SECRET"], label = "x", frofile = { a = "SECRET-S
 "#,
     );
     assert!(!shown.contains("SECRET"), "{shown}");
-    assert_data_eq!(shown, str![[r#"
+    assert_data_eq!(
+        shown,
+        str![[r#"
 error: a token is 16 to 256 letters, digits, `_` or `-`
  --> exeat.toml:2:9
   |
@@ -110,7 +112,7 @@ error: `sessions.six:six.profile` names the profile `defualt`, which does not ex
 13 | profile = "defualt"
    |           ^^^^^^^^^
 
-hint: add `[profiles.defualt]`
+hint: did you mean `default`?
 
 error: session `seven` has the same token as session `eight`
   --> exeat.toml:14:11
@@ -141,7 +143,9 @@ error: unknown key `frofile` in `sessions.ten`
    |                                                        ^^^^^^^
 
 hint: did you mean `profile`?
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[test]
