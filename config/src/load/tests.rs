@@ -1,3 +1,5 @@
+#![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
+#![expect(clippy::format_push_string, reason = "tests may be plain")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
@@ -202,7 +204,9 @@ fn faults_of_all_sources_are_shown_together() {
         ("sessions", "a:SECRET\n"),
     ]);
     let flags = Flags { listen: words(&["x"]), ..Flags::default() };
-    assert_data_eq!(files.load(&flags).unwrap_err(), str![[r#"
+    assert_data_eq!(
+        files.load(&flags).unwrap_err(),
+        str![[r#"
 error: `--listen`: `x` is not an address with a port
  |
  | --listen x
@@ -225,7 +229,9 @@ error: a token is 16 to 256 letters, digits, `_` or `-`
   |   ^^^^^^
 
 hint: make one with `openssl rand -hex 32`
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[cfg(unix)]

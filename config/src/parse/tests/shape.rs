@@ -119,14 +119,6 @@ error: this is not TOML: missing comma between array elements, expected `,`
 
 hint: is the `]` of a list above missing?
 
-error: this is not TOML: string values must be quoted, expected literal string
- --> exeat.toml:3:1
-  |
-3 | mode = enforce
-  | ^^^^
-
-hint: put the text in double quotes
-
 error: this is not TOML: missing comma between array elements, expected `,`
  --> exeat.toml:4:1
   |
@@ -135,27 +127,11 @@ error: this is not TOML: missing comma between array elements, expected `,`
 
 hint: is the `]` of a list above missing?
 
-error: this is not TOML: string values must be quoted, expected literal string
- --> exeat.toml:4:1
-  |
-4 | mode = "report"
-  | ^^^^
-
-hint: put the text in double quotes
-
 error: this is not TOML: missing comma between array elements, expected `,`
  --> exeat.toml:5:1
   |
 5 | [dns
   | ^
-
-error: this is not TOML: string values must be quoted, expected literal string
- --> exeat.toml:5:2
-  |
-5 | [dns
-  |  ^^^
-
-hint: put the text in double quotes
 "#]]
         .raw()
     );
