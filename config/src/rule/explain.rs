@@ -144,7 +144,8 @@ fn trim_zeros(digits: &str) -> &str {
 }
 
 fn space_hint(text: &str) -> Option<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let (rule, _comment) = text.split_once(" #").unwrap_or((text, ""));
+    let words: Vec<&str> = rule.split_whitespace().collect();
     match *words {
         [] => Some("write a host such as `example.com`, or leave the rule out".to_owned()),
         [word] => write(word),
@@ -266,7 +267,9 @@ fn host_hint(text: &str, span: &Range<usize>, error: HostError) -> Option<String
             let (host, ports) =
                 text.split_once(':').map_or((text, None), |(host, ports)| (host, Some(ports)));
             let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
-            write(&[Some(&*labels.join(".")), ports].into_iter().flatten().collect::<Vec<_>>().join(":"))
+            let labels = labels.join(".");
+            write(&ports.map_or(labels.clone(), |ports| format!("{labels}:{ports}")))
+                .or_else(|| Some("write a host such as `example.com`".to_owned()))
         }
         HostError::NumericName => Some(
             "write an address as four decimal parts without leading zeros, such as `192.0.2.7`".to_owned(),
@@ -281,9 +284,8 @@ fn host_hint(text: &str, span: &Range<usize>, error: HostError) -> Option<String
         HostError::BadIdna => {
             Some("write the name as it is registered, in Unicode or as `xn--` labels".to_owned())
         }
-        HostError::Byte(byte) => instead(text, span, "")
-            .filter(|_| byte.is_ascii_control() || b"\"'`^$".contains(&byte))
-            .map(in_backticks)
+        // Quotes that the shell has left, and what is around a name in a regular expression.
+        HostError::Byte(_) => write(&text.replace(['"', '\'', '`', '^', '$', '\\'], ""))
             .or_else(|| Some("a host has letters, digits, `-`, `_` and dots".to_owned())),
         HostError::TooLong | HostError::LabelTooLong | HostError::NotUtf8 | HostError::NotAName => None,
     }

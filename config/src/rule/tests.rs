@@ -140,12 +140,13 @@ fn explains_other_patterns() {
         "^example.com$",
         "^",
         "`^example.com$` has `^` in it, which no host has",
-        "a host has letters, digits, `-`, `_` and dots",
+        "write `example.com`",
     );
 }
 
 #[test]
 fn explains_what_is_more_than_a_host() {
+    check_fault("*://*.example.com/*", "*://", "a rule is a host, not a URL", "write `*.example.com`");
     check_fault("http://x", "http://", "a rule is a host, not a URL", "write `x`");
     check_fault(
         "https://u:p@example.com:8443/a?b",
@@ -204,13 +205,18 @@ fn explains_emptiness_and_spaces() {
         "a rule has no spaces in it",
         "write each in a rule of its own: `a.com` and `b.com`",
     );
-    check_fault("a.com # why", " ", "a rule has no spaces in it", "write each host in a rule of its own");
-    check_fault("a\u{0}b", "\u{0}", "`a\\x00b` has `\\x00` in it, which no host has", "write `ab`");
+    check_fault("a.com # why", " ", "a rule has no spaces in it", "write `a.com`");
+    check_fault(
+        "a\u{0}b",
+        "\u{0}",
+        "`a\\x00b` has `\\x00` in it, which no host has",
+        "a host has letters, digits, `-`, `_` and dots",
+    );
     check_fault(":443", "", "`` is empty", "write a host in front of the port, such as `example.com:443`");
     check_fault("a..b:443", "..", "`a..b` has an empty label", "write `a.b:443`");
     check_fault("example.com..", "..", "`example.com..` has an empty label", "write `example.com`");
-    check_fault(".", ".", "`.` has an empty label", "");
-    check_fault("*.", "*.", "`*.` has an empty label", "");
+    check_fault(".", ".", "`.` has an empty label", "write a host such as `example.com`");
+    check_fault("*.", "*.", "`*.` has an empty label", "write a host such as `example.com`");
 }
 
 #[test]
@@ -455,6 +461,9 @@ fn holds(text: &str) -> Result<(), TestCaseError> {
         Err(fault) => {
             prop_assert!(text.get(fault.span.clone()).is_some(), "{:?}", fault);
             let words = format!("{} {}", fault.message, fault.hint.unwrap_or_default());
+            if let Some(rule) = words.split_once(" write `").and_then(|(_, rest)| rest.split('`').next()) {
+                prop_assert!(parse(rule).is_ok(), "{}", words);
+            }
             prop_assert!(words.bytes().all(|b| (b' '..=b'~').contains(&b)), "{}", words);
         }
     }
