@@ -11,9 +11,11 @@ pub mod host;
 pub mod host_pattern;
 pub mod policy;
 pub mod ports;
+pub mod public_suffix;
 pub mod rule;
 pub mod secret;
 pub mod settings;
+pub mod special_use;
 pub mod target;
 
 pub use escape::escape;
