@@ -12,16 +12,15 @@
 //! use exeat_loadtest::netns::{PrivateNetwork, in_private_network};
 //! use std::net::{TcpListener, TcpStream};
 //!
-//! #[test]
+//! // with `#[test]` above it
 //! fn a_public_looking_address_is_local() {
 //!     let net = PrivateNetwork::new().address("93.184.216.34").host("93.184.216.34", "good.test");
-//!     in_private_network(exeat_loadtest::test_name!(), net, || {
+//!     in_private_network(exeat_loadtest::test_name!(), &net, || {
 //!         let listener = TcpListener::bind("93.184.216.34:80").unwrap();
 //!         TcpStream::connect("good.test:80").unwrap();
 //!         listener.accept().unwrap();
 //!     });
 //! }
-//! # fn main() {}
 //! ```
 //!
 //! Needs `unshare` (util-linux) and `ip` (iproute2) and a kernel that lets the user make
@@ -207,12 +206,12 @@ impl Default for PrivateNetwork {
 /// In the outer process when the body fails, takes longer than the network's timeout, or never ran
 /// (a wrong `test_name`), with everything it printed; and under `CI=true` when the machine cannot
 /// make private networks.
-pub fn in_private_network(test_name: &str, net: PrivateNetwork, body: impl FnOnce()) {
+pub fn in_private_network(test_name: &str, net: &PrivateNetwork, body: impl FnOnce()) {
     if let Some(test) = crate::env::inside() {
         assert_eq!(test, test_name, "one private network inside another is not supported");
-        inside::run(&net, body);
+        inside::run(net, body);
     } else {
-        outer::run(test_name, &net);
+        outer::run(test_name, net);
     }
 }
 
@@ -226,8 +225,5 @@ pub fn libtest_name(type_name: &'static str) -> &'static str {
 }
 
 fn parsed(address: &str) -> IpAddr {
-    match address.parse() {
-        Ok(address) => address,
-        Err(_) => panic!("`{address}` is not an IP address"),
-    }
+    address.parse().unwrap_or_else(|_| panic!("`{address}` is not an IP address"))
 }

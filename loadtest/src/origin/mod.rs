@@ -83,9 +83,8 @@ impl Origin {
     /// Waits until at least `count` connections were opened and all of them have ended, and gives
     /// what they sent. After `within` it gives what there is.
     pub fn wait_for_ended(&self, count: usize, within: Duration) -> Vec<Recording> {
-        let ended = |all: &[Recording]| all.len() >= count && all.iter().all(|one| one.end != End::Open);
-        pace::poll(within, || Some(self.recordings()).filter(|all| ended(all)))
-            .unwrap_or_else(|| self.recordings())
+        pace::poll(within, || self.recordings.have_ended(count).then_some(()));
+        self.recordings()
     }
 
     /// Waits until `is_there` holds for the recordings; `false` if it does not `within` that time.
