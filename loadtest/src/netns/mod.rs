@@ -6,7 +6,7 @@
 //!
 //! `unshare(CLONE_NEWUSER)` needs a single-threaded process, which a test binary is not. So the
 //! test runs itself a second time under `unshare(1)`: this file owns the description of the
-//! network, [`outer`] starts the second process and judges it, [`inside`] sets the network up there.
+//! network, `outer.rs` starts the second process and judges it, `inside.rs` sets the network up there.
 //!
 //! ```no_run
 //! use exeat_loadtest::netns::{PrivateNetwork, in_private_network};
@@ -200,7 +200,8 @@ impl Default for PrivateNetwork {
 ///
 /// The outer process runs this very test a second time inside new namespaces and waits for it; the
 /// inner one sets the network up and calls `body`. Whatever the inner run started in its process
-/// group is killed when it ends.
+/// group is killed when it ends. Whatever the test does outside of `body` is done twice, once on the
+/// machine's own network; a body that needs asynchronous code builds a runtime of its own.
 ///
 /// # Panics
 /// In the outer process when the body fails, takes longer than the network's timeout, or never ran

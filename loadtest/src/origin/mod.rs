@@ -1,7 +1,7 @@
 //! Origins: servers that do exactly what a script says and record every byte they get.
 //!
-//! It owns the listener and the recordings. What an origin does is a [`Script`] (in [`script`]),
-//! how a connection carries it out stands in [`serve`]. One origin serves plain TCP or TLS; HTTP
+//! It owns the listener and the recordings. What an origin does is a [`Script`] (in `script.rs`),
+//! how a connection carries it out stands in `serve.rs`. One origin serves plain TCP or TLS; HTTP
 //! bodies, bulk bytes, echoes, banners and every kind of misbehaviour are steps of the script.
 //!
 //! ```
