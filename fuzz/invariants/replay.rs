@@ -9,7 +9,8 @@ const MUTATIONS: usize = 10_000;
 const MAX_INPUT: usize = 32 * 1024;
 
 /// Bytes that mean something in one of the formats.
-const TELLING: &[u8] = b"\x00\x01\x02\x03\x04\x05\x10\x16\x40\x7f\x80\xff\r\n\t .:,;*[]{}()<>@/\\%#?=\"'-+_0189azAZ";
+const TELLING: &[u8] =
+    b"\x00\x01\x02\x03\x04\x05\x10\x16\x40\x7f\x80\xff\r\n\t .:,;*[]{}()<>@/\\%#?=\"'-+_0189azAZ";
 
 /// Runs `check` over every file of the corpus of `target`, and over mutations of them.
 pub fn replay(target: &str, check: fn(&[u8])) {
@@ -61,7 +62,8 @@ impl Dice {
         }
         let mut input = corpus[self.below(corpus.len())].clone();
         for _ in 0..=self.below(5) {
-            self.mutate_once(&mut input, &corpus[self.below(corpus.len())]);
+            let other = self.below(corpus.len());
+            self.mutate_once(&mut input, &corpus[other]);
         }
         input.truncate(MAX_INPUT);
         input

@@ -31,7 +31,10 @@ fn alone<T: PartialEq + Debug>(data: &[u8], max: usize, parse: fn(&[u8]) -> Pars
     }
     if let Parsed::Fault(fault) = parse(data) {
         let sentence = fault.failure.sentence;
-        assert!(sentence.len() <= 120 && sentence.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{sentence}");
+        assert!(
+            sentence.len() <= 120 && sentence.bytes().all(|byte| (b' '..=b'~').contains(&byte)),
+            "{sentence}"
+        );
         assert!([0, 2, 10].contains(&fault.answer.len()), "{:02x?}", fault.answer);
     }
 }
