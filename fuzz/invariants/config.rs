@@ -5,7 +5,7 @@ use std::{fs, process};
 use exeat_config::{Color, Diagnostic, Flags, load};
 
 /// Checks one input. A file is read by its path, so the input becomes one.
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     let path = std::env::temp_dir().join(format!("exeat-invariants-{}.toml", process::id()));
     fs::write(&path, data).expect("a temporary file");
     let loaded = load(Some(&path), &Flags::default());

@@ -10,7 +10,7 @@ use exeat_proxy::{
 };
 
 /// Checks one input.
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     let whole = parse(data);
     match &whole {
         Ok(Parsed::Complete(request, consumed)) => {

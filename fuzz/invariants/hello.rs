@@ -7,7 +7,7 @@ use exeat_proxy::{
 };
 
 /// Checks one input.
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     let whole = HelloSniffer::new().feed(data);
     for size in [1, 5, 7, 1460] {
         // Byte by byte is for the small ones.

@@ -3,7 +3,7 @@
 use exeat_config::{Host, Origin, Rule, Target};
 
 /// Checks one input.
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     if let Ok(host) = Host::parse_bytes(data) {
         assert_eq!(Host::parse(&host.to_string()), Ok(host));
     }

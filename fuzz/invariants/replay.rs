@@ -13,7 +13,7 @@ const TELLING: &[u8] =
     b"\x00\x01\x02\x03\x04\x05\x10\x16\x40\x7f\x80\xff\r\n\t .:,;*[]{}()<>@/\\%#?=\"'-+_0189azAZ";
 
 /// Runs `check` over every file of the corpus of `target`, and over mutations of them.
-pub fn replay(target: &str, check: fn(&[u8])) {
+pub(crate) fn replay(target: &str, check: fn(&[u8])) {
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus")).join(target);
     let mut files: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     // The order of a directory is not that of another machine.
@@ -31,9 +31,8 @@ pub fn replay(target: &str, check: fn(&[u8])) {
 }
 
 fn run(name: &str, input: &[u8], check: fn(&[u8])) {
-    if panic::catch_unwind(|| check(input)).is_err() {
-        panic!("{name}: {}", input.escape_ascii());
-    }
+    let outcome = panic::catch_unwind(|| check(input));
+    assert!(outcome.is_ok(), "{name}: {}", input.escape_ascii());
 }
 
 /// xorshift64*: the same inputs on every machine.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use exeat_proxy::handshake::socks5::{Identity, Parsed, greeting, password, request};
 
 /// Checks one input, as each message alone and as the whole of what a client sends.
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     alone(data, greeting::MAX_GREETING, greeting::parse);
     alone(data, password::MAX_PASSWORD, password::parse);
     alone(data, request::MAX_REQUEST, request::parse);
