@@ -6,6 +6,7 @@
 //! decides with it.
 
 pub mod error;
+pub mod escape;
 pub mod host;
 pub mod host_pattern;
 pub mod policy;
@@ -15,6 +16,7 @@ pub mod secret;
 pub mod settings;
 pub mod target;
 
+pub use escape::escape;
 pub use host::{DomainName, Host};
 pub use host_pattern::HostPattern;
 pub use policy::NetworkPolicy;
