@@ -1,1 +1,3 @@
-//! Stand-in.
+//! Stage 2: from the first byte to a claim.
+
+pub mod http;
