@@ -8,6 +8,7 @@
 
 pub mod first_byte;
 pub mod hello;
+pub mod http;
 pub mod socks4;
 pub mod socks5;
 
