@@ -142,7 +142,8 @@ impl<'a> Client<'a> {
 
     /// The same client, about to send another request.
     pub(super) fn between_requests(mut self) -> Self {
-        self.due_in(limits::KEEP_ALIVE);
+        let is_silent = self.io.held().is_empty();
+        self.due_in(if is_silent { limits::KEEP_ALIVE } else { self.proxy.tuning().head_timeout });
         self
     }
 }

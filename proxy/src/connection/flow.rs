@@ -63,17 +63,19 @@ impl<'a> Flow<'a> {
 
     /// Stages 5 and 6.
     pub(super) async fn connect(&mut self, permit: &Permit) -> Result<Upstream, Failure> {
-        let connected = async {
-            let resolved = self.resolve(permit).await?;
-            self.dial(permit, &resolved).await
-        };
-        match connected.await {
+        match self.reach(permit).await {
             Ok(upstream) => {
                 self.record_permit(permit, &upstream.fates);
                 Ok(upstream)
             }
             Err(failure) => Err(self.failed(failure)),
         }
+    }
+
+    /// Stages 5 and 6 without a record, for a flow that has its first line already.
+    pub(super) async fn reach(&self, permit: &Permit) -> Result<Upstream, Failure> {
+        let resolved = self.resolve(permit).await?;
+        self.dial(permit, &resolved).await
     }
 
     /// Writes both lines of a flow that did not come to be.
@@ -160,7 +162,7 @@ impl<'a> Flow<'a> {
     }
 
     fn record_failure(&self, failure: &Failure) {
-        log_failure(self.proxy, self.protocol, Some(&self.session.id), failure);
+        self.log(failure);
         self.proxy.recorder.open(&OpenRecord {
             outcome: failure.outcome(),
             reason: Some(failure.reason),
@@ -169,6 +171,11 @@ impl<'a> Flow<'a> {
             addresses: &failure.addresses,
             ..self.blank()
         });
+    }
+
+    /// Says in the log what became of it.
+    pub(super) fn log(&self, failure: &Failure) {
+        log_failure(self.proxy, self.protocol, Some(&self.session.id), failure);
     }
 
     fn blank(&self) -> OpenRecord<'_> {
