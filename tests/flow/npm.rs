@@ -52,7 +52,7 @@ fn npm_installs_from_a_registry() {
         return;
     }
     in_world(test_name!(), |world| {
-        let body: String = (0..20_000).map(|n| format!("exports.x{n} = {n};\n")).collect();
+        let body = (0..20_000).map(|n| format!("exports.x{n} = {n};\n")).collect::<Vec<_>>().concat();
         registry(world, &body);
         let origin = world.good_tls(files(world.path("registry")));
         let install = |host: &str, to: &str| {

@@ -24,7 +24,7 @@ with open(root + '/simple/tinything/index.html', 'w') as page:
 fn pip_installs_from_an_index() {
     let Some(python) = python("pip") else { return };
     in_world(test_name!(), |world| {
-        let module: String = (0..20_000).map(|n| format!("x{n} = {n}\n")).collect();
+        let module = (0..20_000).map(|n| format!("x{n} = {n}\n")).collect::<Vec<_>>().concat();
         let source = world.write("tinything.py", &module);
         succeeds(world.bare_client(python.clone()).args(["-c", MAKE]).arg(world.path("index")).arg(source));
         let origin = world.good_tls(files(world.path("index")));
