@@ -1,0 +1,8 @@
+//! One file for each promise of `docs/guarantees.md`, which fails when the promise does not hold.
+
+#[path = "../support/daemon.rs"]
+mod daemon;
+
+mod g09_a_bad_reload_changes_nothing;
+mod g10_a_reload_closes_what_it_forbids;
+mod g13_a_flood_of_names_is_bounded;
