@@ -74,8 +74,16 @@ impl<'a> Flow<'a> {
 
     /// Stages 5 and 6 without a record, for a flow that has its first line already.
     pub(super) async fn reach(&self, permit: &Permit) -> Result<Upstream, Failure> {
-        let resolved = self.resolve(permit).await?;
-        self.dial(permit, &resolved).await
+        let reached = async {
+            let resolved = self.resolve(permit).await?;
+            self.dial(permit, &resolved).await
+        };
+        tokio::select! {
+            biased;
+            reached = reached => reached,
+            // Not waited for, but recorded like every flow.
+            () = self.proxy.ended() => Err(shutting_down()),
+        }
     }
 
     /// Writes both lines of a flow that did not come to be.
@@ -86,6 +94,9 @@ impl<'a> Flow<'a> {
     }
 
     fn decide(&self) -> Result<Permit, Failure> {
+        if self.proxy.is_draining() {
+            return Err(shutting_down());
+        }
         if self.place.is_none() {
             return Err(Failure::new(Reason::Limit, "this session has too many connections open"));
         }
@@ -216,6 +227,10 @@ impl<'a> Flow<'a> {
             duration,
         });
     }
+}
+
+fn shutting_down() -> Failure {
+    Failure::new(Reason::ShuttingDown, "the proxy is shutting down")
 }
 
 /// Records a connection that ended before it was known whose it is, or where it wanted to go.
