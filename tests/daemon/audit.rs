@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::{EVIL, network, origins};
 use crate::daemon::{
-    Kept, SOON, Setup, TOKEN, allowing, config, fetch, one, ping, poll, proxy, records, refusal, reset, tunnel,
+    Kept, SOON, Setup, TOKEN, allowing, config, fetch, one, ping, poll, proxy, records, refusal, tunnel,
 };
 
 /// One flow of every kind, again and again.
@@ -31,7 +31,7 @@ fn flows() -> usize {
     let mut done = 0;
     for round in 0..ROUNDS {
         ping(&mut connect(proxy(), "good.example:443", Some(&one())).unwrap()).unwrap();
-        reset(tunnel("good.example:443"));
+        tunnel("good.example:443").reset().unwrap();
         assert_eq!(refusal("evil.example:443", &one()).unwrap().status, 403);
         assert_eq!(kept.ask("good.example").unwrap().status, 200);
         assert_eq!(kept.ask("evil.example").unwrap().status, 403);
@@ -42,7 +42,10 @@ fn flows() -> usize {
         assert_eq!(closed.refusal(), 5);
         let bad = raw_exchange(proxy(), "CONNECT \"\\\u{1} HTTP/1.1\r\n\r\n").unwrap();
         assert_eq!(bad.answer().status, 400);
-        let nobody = raw_exchange(proxy(), "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nConnection: close\r\n\r\n");
+        let nobody = raw_exchange(
+            proxy(),
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nConnection: close\r\n\r\n",
+        );
         assert_eq!(nobody.unwrap().answer().status, 407);
         done += 11;
         // And what is no flow: a client that comes and says nothing.
@@ -63,12 +66,30 @@ fn are_complete(lines: &[Value]) -> usize {
         let keys: BTreeSet<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
         let expected: &[&str] = if line["event"] == "open" {
             &[
-                "time", "event", "flow", "session", "label", "protocol", "host", "port", "verdict", "reason",
-                "rule", "generation", "addresses",
+                "time",
+                "event",
+                "flow",
+                "session",
+                "label",
+                "protocol",
+                "host",
+                "port",
+                "verdict",
+                "reason",
+                "rule",
+                "generation",
+                "addresses",
             ]
         } else {
             &[
-                "time", "event", "flow", "session", "protocol", "bytes_in", "bytes_out", "duration_ms",
+                "time",
+                "event",
+                "flow",
+                "session",
+                "protocol",
+                "bytes_in",
+                "bytes_out",
+                "duration_ms",
                 "closed_by",
             ]
         };

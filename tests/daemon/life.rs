@@ -1,16 +1,23 @@
 //! Bind, ready, serve, drain: what signals do, and what the service manager is told.
 
-use std::{fs, io, os::unix::net::UnixDatagram, time::Duration};
+use std::{
+    fs,
+    io::{self, Read as _, Write as _},
+    os::unix::net::UnixDatagram,
+    time::Duration,
+};
 
 use exeat_loadtest::{
-    client::dial,
+    client::{Credentials, Exchange, connect, dial, raw_exchange},
     netns::in_private_network,
+    origin::{Origin, Script, Step, Unanswering},
     process::{Running, Signal},
 };
 
-use super::{network, origins};
+use super::{GOOD, network, origins};
 use crate::daemon::{
-    Daemon, Kept, SOON, Setup, allowing, end_of, is_reset, now, one, ping, poll, proxy, refusal, status, tunnel,
+    Daemon, Kept, Reload, SOON, Setup, allowing, connect_head, end_of, get, is_reset, now, one, ping, poll,
+    proxy, refusal, status, tunnel,
 };
 
 /// Longer than the end takes once it is decided: the kept records and the last words.
@@ -123,6 +130,112 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
+fn what_is_asked_for_during_a_drain_is_refused() {
+    in_private_network(exeat_loadtest::test_name!(), &network(), || {
+        let origins = origins();
+        let mut daemon = start("");
+        let mut held = tunnel("good.example:443");
+        let ask = |text: &str| {
+            let (first, rest) = text.split_at(20);
+            let mut stream = dial(proxy()).unwrap();
+            stream.write_all(first.as_bytes()).unwrap();
+            (stream, rest.to_owned())
+        };
+        let tunnels = connect_head("good.example:443");
+        let asked = [ask(&tunnels), ask(&get("good.example", "/", ""))];
+        // So that their first bytes are there before the signal.
+        poll(SOON, || (daemon.metric("process_open_fds") > 0).then_some(()));
+        daemon.signal(Signal::TERM);
+        daemon.running.wait_for_line(SOON, |line| line.contains("draining")).unwrap();
+        for (mut stream, rest) in asked {
+            let answer = Exchange::new().timeout(SOON).run_on(&mut stream, rest).unwrap().answer();
+            assert_eq!((answer.status, answer.header("X-Exeat-Error")), (503, Some("shutting-down")));
+        }
+        ping(&mut held).unwrap();
+        drop(held);
+        daemon.has_ended_well(SOON);
+        assert_eq!((origins[0].connections(), origins[1].connections()), (1, 0));
+    });
+}
+
+#[test]
+fn the_end_waits_for_nobody() {
+    in_private_network(exeat_loadtest::test_name!(), &network(), || {
+        let _origins = origins();
+        let nobody = Unanswering::start(&format!("{GOOD}:444")).unwrap();
+        let head = "HTTP/1.1 200 OK\r\n\r\nx";
+        let download = Script::steps([Step::ReadHead, Step::send(head), Step::ReadToEnd]);
+        let _download = Origin::start(&format!("{GOOD}:81"), download).unwrap();
+        let mut daemon = start("drain_timeout = \"1h\"\nconnect_timeout = \"2m\"\nhead_timeout = \"2m\"");
+        let ask = |text: &str| {
+            let mut stream = dial(proxy()).unwrap();
+            stream.write_all(text.as_bytes()).unwrap();
+            stream
+        };
+        let mut plain = ask(&get("good.example:81", "/", ""));
+        plain.read_exact(&mut [0; 10]).unwrap();
+        let mut dialling = ask(&connect_head("good.example:444"));
+        let dialling_plain = ask(&get("good.example:444", "/", ""));
+        let mut lingering = ask(&connect_head("evil.example:443"));
+        lingering.read_exact(&mut [0; 10]).unwrap();
+        let slow = ask("CONNECT good.exa");
+        let syn_sent = || {
+            let table = fs::read_to_string(format!("/proc/{}/net/tcp", daemon.running.pid())).unwrap();
+            (table.lines().filter(|row| row.contains(" 02 ")).count() >= 2).then_some(())
+        };
+        assert!(poll(SOON, syn_sent).is_some(), "nothing is being dialled");
+
+        daemon.signal(Signal::TERM);
+        daemon.running.wait_for_line(SOON, |line| line.contains("draining")).unwrap();
+        let began = now();
+        daemon.signal(Signal::TERM);
+        daemon.has_ended_well(SOON);
+        assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+        assert!(end_of(&mut plain).0.is_err(), "the cut body looks whole");
+        let answer = Exchange::new().run_on(&mut dialling, "").unwrap().answer();
+        assert_eq!((answer.status, answer.header("X-Exeat-Error")), (503, Some("shutting-down")));
+        // What was being dialled is in the record, too.
+        let audit = daemon.audit();
+        let count = |key: &str, value: &str| audit.iter().filter(|line| line[key] == value).count();
+        assert_eq!((count("event", "open"), count("event", "close")), (4, 4), "{audit:#?}");
+        assert_eq!((count("reason", "shutting-down"), count("closed_by", "shutdown")), (2, 1), "{audit:#?}");
+        drop((dialling_plain, slow, nobody));
+    });
+}
+
+#[test]
+fn the_session_that_was_made_lives_through_reloads() {
+    in_private_network(exeat_loadtest::test_name!(), &network(), || {
+        let _origins = origins();
+        let text = |profile: &str, host: &str| {
+            format!(
+                "[proxy]\nlisten = [\"127.0.0.1:3128\"]\nprofile = \"{profile}\"\n\
+                 [metrics]\nlisten = \"127.0.0.1:9464\"\n\
+                 [profiles.{profile}.network]\nallowed_domains = [\"{host}\"]\n"
+            )
+        };
+        let mut daemon = Setup::new(&text("first", "good.example")).start();
+        let url = daemon.running.wait_for_line(SOON, |line| line.starts_with("http://")).unwrap();
+        let login = url.strip_prefix("http://").and_then(|rest| rest.split('@').next()).unwrap();
+        let (id, token) = login.split_once(':').unwrap();
+        let login = Credentials::new(id, token);
+        let mut tunnel = connect(proxy(), "good.example:443", Some(&login)).unwrap();
+        ping(&mut tunnel).unwrap();
+        assert_eq!(daemon.reload(), Reload::Success);
+        ping(&mut tunnel).unwrap();
+        assert!(refusal("good.example:443", &login).is_none());
+        // It names no profile, so it has the one that the settings name for such sessions.
+        daemon.write("exeat.toml", &text("second", "other.example"));
+        assert_eq!(daemon.reload(), Reload::Success);
+        is_reset(&mut tunnel);
+        assert_eq!(refusal("good.example:443", &login).map(|answer| answer.status), Some(403));
+        daemon.stop();
+        assert!(!daemon.log().contains(token), "{}", daemon.log());
+        raw_exchange(proxy(), "").unwrap_err();
+    });
+}
+
+#[test]
 fn the_service_manager_is_told() {
     in_private_network(exeat_loadtest::test_name!(), &network(), || {
         let directory = tempfile::tempdir().unwrap();
@@ -169,7 +282,7 @@ fn open_files(running: &Running) -> (String, String) {
 #[test]
 fn the_limit_of_open_files_is_raised() {
     in_private_network(exeat_loadtest::test_name!(), &network(), || {
-        let setup = Setup::new(&allowing("", &[])).after("ulimit -Hn 1000; ulimit -Sn 200");
+        let setup = Setup::new(&allowing("", &[])).after("ulimit -Sn 200 && ulimit -Hn 1000");
         let mut daemon = setup.start();
         assert_eq!(open_files(&daemon.running), ("1000".to_owned(), "1000".to_owned()));
         assert_eq!(refusal("good.example:443", &one()).unwrap().status, 403);

@@ -7,14 +7,15 @@ use std::{
 };
 
 use exeat_loadtest::{
-    client::{Credentials, Tunnel, connect, dial, socks5_connect},
+    client::{Credentials, Exchange, Tunnel, connect, dial, socks5_connect},
     netns::in_private_network,
+    process::Signal,
 };
 
 use super::{network, origins};
 use crate::daemon::{
-    Kept, SOON, Setup, TOKEN, allowing, config, end_of, fetch, metrics, now, one, pause, ping, poll, proxy,
-    refusal, tunnel,
+    Kept, SOON, Setup, TOKEN, allowing, config, connect_head, end_of, fetch, metrics, now, one, pause, ping,
+    poll, proxy, refusal, tunnel, value,
 };
 
 #[test]
@@ -27,12 +28,16 @@ fn no_descriptors_left_is_survived() {
         let mut kept = Kept::new();
         assert_eq!(kept.ask("good.example").unwrap().text(), "hello");
 
+        let mut early = dial(proxy()).unwrap();
+
         let began = now();
         let mut crowd: Vec<TcpStream> = (0..100).map(|_| dial(proxy()).unwrap()).collect();
         let exhausted = |line: &str| line.contains("cannot accept connections");
         daemon.running.wait_for_line(SOON, exhausted).unwrap();
         // What is open goes on, and who cannot be served sees an end and not silence.
         ping(&mut before).unwrap();
+        let answer = Exchange::new().run_on(&mut early, connect_head("good.example:443")).unwrap().answer();
+        assert_eq!((answer.status, answer.header("X-Exeat-Error")), (503, Some("limit")), "{answer:?}");
         assert_eq!(kept.ask("evil.example").unwrap().status, 403);
         let mut last = crowd.pop().unwrap();
         let (_, count) = end_of(&mut last);
@@ -61,7 +66,8 @@ fn one_connection_too_many_is_told_so() {
         let _origins = origins();
         let text = allowing("", &["good.example"]) + "[limits]\nmax_connections = 3\n";
         let mut daemon = Setup::new(&text).start();
-        let mut held = vec![tunnel("good.example:443"), tunnel("good.example:443"), tunnel("good.example:443")];
+        let mut held =
+            vec![tunnel("good.example:443"), tunnel("good.example:443"), tunnel("good.example:443")];
         let told = |host: &str| {
             let answer = refusal(host, &one()).unwrap();
             assert_eq!((answer.status, answer.header("X-Exeat-Error")), (503, Some("limit")));
@@ -81,6 +87,42 @@ fn one_connection_too_many_is_told_so() {
         assert!(served.is_some(), "the place is not given back");
         drop(held);
         daemon.stop();
+    });
+}
+
+#[test]
+fn a_crowd_beyond_the_limit_does_not_hold_up_anything() {
+    in_private_network(exeat_loadtest::test_name!(), &network(), || {
+        let _origins = origins();
+        let text = allowing("head_timeout = \"2m\"", &["good.example"]) + "[limits]\nmax_connections = 2\n";
+        let mut daemon = Setup::new(&text).start();
+        let mut held = tunnel("good.example:443");
+        let leaving = tunnel("good.example:443");
+        // More than are told so at once; the others wait in the kernel's queue.
+        let mut asking: Vec<TcpStream> = (0..100).map(|_| dial(proxy()).unwrap()).collect();
+        let sockets = || (daemon.metric("process_open_fds") > 70).then_some(());
+        assert!(poll(SOON, sockets).is_some(), "the crowd is not there");
+        // A place that is free is for the next of them, although none of those who are told so has left.
+        drop(leaving);
+        let head = connect_head("good.example:443");
+        for stream in &mut asking {
+            stream.write_all(head.as_bytes()).unwrap();
+        }
+        let statuses: Vec<u16> = asking
+            .into_iter()
+            .map(|mut stream| Exchange::new().until_head().run_on(&mut stream, "").unwrap().answer().status)
+            .collect();
+        assert!(statuses.contains(&200), "{statuses:?}");
+        assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+
+        let silent: Vec<TcpStream> = (0..100).map(|_| dial(proxy()).unwrap()).collect();
+        assert!(poll(SOON, sockets).is_some(), "the crowd is not there");
+        daemon.signal(Signal::TERM);
+        let refused = poll(Duration::from_secs(2), || dial(proxy()).is_err().then_some(()));
+        assert!(refused.is_some(), "connections are still accepted");
+        ping(&mut held).unwrap();
+        drop((held, silent));
+        daemon.has_ended_well(SOON);
     });
 }
 
@@ -109,15 +151,13 @@ fn one_tunnel_of_a_session_too_many_is_told_so() {
         let served = poll(SOON, || (kept.ask("good.example").unwrap().status == 200).then_some(()));
         assert!(served.is_some(), "the place is not given back");
 
-        let limit = |protocol| {
-            let verdict = if protocol == "connect" { "refuse" } else { "error" };
-            let series = |verdict| {
-                format!("exeat_requests_total{{protocol=\"{protocol}\",reason=\"limit\",verdict=\"{verdict}\"}}")
-            };
-            let text = daemon.metrics();
-            text.contains(&series(verdict)) || text.contains(&series("refuse"))
-        };
-        assert!(limit("connect") && limit("socks5") && limit("http"), "{}", daemon.metrics());
+        let metrics = daemon.metrics();
+        for protocol in ["connect", "socks5", "http"] {
+            let series = format!(
+                "exeat_requests_total{{protocol=\"{protocol}\",reason=\"limit\",verdict=\"refuse\"}}"
+            );
+            assert!(value(&metrics, &series) > 0, "{protocol}");
+        }
         let audit = daemon.audit();
         let refused: Vec<_> = audit.iter().filter(|line| line["reason"] == "limit").collect();
         assert!(refused.len() >= 3 && refused.iter().all(|line| line["session"] == "one"), "{refused:?}");

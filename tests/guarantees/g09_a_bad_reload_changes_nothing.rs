@@ -49,7 +49,9 @@ fn sessions() -> String {
 }
 
 fn good(round: usize) -> String {
-    config(&format!("[profiles.default.network]\nallowed_domains = [\"good.example\", \"round{round}.example\"]"))
+    config(&format!(
+        "[profiles.default.network]\nallowed_domains = [\"good.example\", \"round{round}.example\"]"
+    ))
 }
 
 fn start() -> Daemon {
@@ -68,7 +70,8 @@ const FAULTS: [Fault; 9] = [
     Fault {
         what: "a syntax error",
         put: |daemon| {
-            let network = "[profiles.default.network]\nallowed_domains = [\"good.example\", \"evil.example\"\n";
+            let network =
+                "[profiles.default.network]\nallowed_domains = [\"good.example\", \"evil.example\"\n";
             daemon.write("exeat.toml", &config(network));
         },
         said: &["exeat.toml:"],
@@ -76,7 +79,8 @@ const FAULTS: [Fault; 9] = [
     Fault {
         what: "an unknown key",
         put: |daemon| {
-            let network = "[profiles.default.network]\nallowed_domains = [\"evil.example\"]\nallowed_domain = []";
+            let network =
+                "[profiles.default.network]\nallowed_domains = [\"evil.example\"]\nallowed_domain = []";
             daemon.write("exeat.toml", &config(network));
         },
         said: &["exeat.toml:10:1", "allowed_domains"],
@@ -84,7 +88,8 @@ const FAULTS: [Fault; 9] = [
     Fault {
         what: "a rule that is none",
         put: |daemon| {
-            let network = "[profiles.default.network]\nallowed_domains = [\n\"evil.example\",\n\"a.*.example\",\n]";
+            let network =
+                "[profiles.default.network]\nallowed_domains = [\n\"evil.example\",\n\"a.*.example\",\n]";
             daemon.write("exeat.toml", &config(network));
         },
         said: &["exeat.toml:11:"],
@@ -92,8 +97,7 @@ const FAULTS: [Fault; 9] = [
     Fault {
         what: "a profile that is not there",
         put: |daemon| {
-            let network =
-                "[profiles.default]\nextends = \"none\"\n[profiles.default.network]\nallowed_domains = [\"evil.example\"]";
+            let network = "[profiles.default]\nextends = \"none\"\n[profiles.default.network]\nallowed_domains = [\"evil.example\"]";
             daemon.write("exeat.toml", &config(network));
         },
         said: &["exeat.toml:9:"],
@@ -111,7 +115,10 @@ const FAULTS: [Fault; 9] = [
     Fault {
         what: "a sessions file with a bad line",
         put: |daemon| {
-            daemon.write("exeat.toml", &config("[profiles.default.network]\nallowed_domains = [\"evil.example\"]"));
+            daemon.write(
+                "exeat.toml",
+                &config("[profiles.default.network]\nallowed_domains = [\"evil.example\"]"),
+            );
             daemon.write("sessions", &format!("{}two:short\n", sessions()));
         },
         said: &["sessions:3:5"],
@@ -119,7 +126,10 @@ const FAULTS: [Fault; 9] = [
     Fault {
         what: "a sessions file that everyone may read",
         put: |daemon| {
-            daemon.write("exeat.toml", &config("[profiles.default.network]\nallowed_domains = [\"evil.example\"]"));
+            daemon.write(
+                "exeat.toml",
+                &config("[profiles.default.network]\nallowed_domains = [\"evil.example\"]"),
+            );
             daemon.write_for_all("sessions", &sessions());
         },
         said: &["sessions", "chmod 600"],
@@ -127,7 +137,10 @@ const FAULTS: [Fault; 9] = [
     Fault {
         what: "a sessions file that was removed",
         put: |daemon| {
-            daemon.write("exeat.toml", &config("[profiles.default.network]\nallowed_domains = [\"evil.example\"]"));
+            daemon.write(
+                "exeat.toml",
+                &config("[profiles.default.network]\nallowed_domains = [\"evil.example\"]"),
+            );
             fs::remove_file(daemon.path("sessions")).unwrap();
         },
         said: &["sessions"],
@@ -233,11 +246,18 @@ fn a_file_that_changes_is_noticed_and_a_broken_one_refused() {
         reloads((1, 1));
         assert_eq!(daemon.metric("exeat_policy_generation"), 2);
         load.stop();
+        // An empty file has no fault, and opens nothing: it knows no session and allows nothing.
+        daemon.write("exeat.toml", "");
+        reloads((2, 1));
+        assert_eq!(refusal("evil.example:443", &one()).map(|answer| answer.status), Some(407));
+        daemon.write("exeat.toml", &good(0));
+        reloads((3, 1));
+        assert!(refusal("good.example:443", &one()).is_none());
         // A file that only stays broken is not read over and over.
         daemon.write("exeat.toml", "proxy = 1\n");
-        reloads((1, 2));
+        reloads((3, 2));
         pause(Duration::from_millis(2500));
-        assert_eq!(daemon.reloads(), (1, 2));
+        assert_eq!(daemon.reloads(), (3, 2));
         daemon.stop();
     });
 }

@@ -3,17 +3,19 @@
 use std::{
     io::{Read as _, Write as _},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use exeat_loadtest::{
     client::{Credentials, Exchange, Tunnel, connect, dial, socks5_connect},
+    dns::{Answer, DnsServer, Zone},
     netns::{PrivateNetwork, in_private_network},
     origin::{End, Origin, Script, Step},
 };
 
 use crate::daemon::{
-    Daemon, Reload, SOON, Setup, TOKEN, allowing, config, end_of, fetch, get, is_reset, millis, one, ping, proxy,
-    refusal, tunnel,
+    Daemon, Reload, SOON, Setup, TOKEN, allowing, config, connect_head, end_of, fetch, get, is_reset, millis,
+    one, pause, ping, proxy, refusal, tunnel,
 };
 
 const GONE: &str = "93.184.216.34";
@@ -79,8 +81,11 @@ fn tunnels_of_every_kind_are_closed_and_others_live_on() {
 
         let mut connects: Vec<Tunnel> = (0..60).map(|_| tunnel("gone.example:443")).collect();
         let mut socks: Vec<Tunnel> = (0..20)
-            .map(|_| socks5_connect(proxy(), "gone.example", 443, Some(&one())).unwrap())
-            .inspect(|mut tunnel| tunnel.write_all(b"x").unwrap())
+            .map(|_| {
+                let mut tunnel = socks5_connect(proxy(), "gone.example", 443, Some(&one())).unwrap();
+                ping(&mut tunnel).unwrap();
+                tunnel
+            })
             .collect();
         // Full of work in one direction: one that is read, and one that is stuck because nobody reads.
         let busy = |port: u16| {
@@ -155,12 +160,13 @@ fn tunnels_are_kept_when_that_is_asked_for() {
         assert_eq!(daemon.reload(), Reload::Success);
         // The next request is refused all the same, and by now a tunnel that is not kept would have been closed.
         assert_eq!(refusal("gone.example:443", &one()).unwrap().status, 403);
-        crate::daemon::pause(std::time::Duration::from_millis(300));
+        pause(Duration::from_millis(300));
         kept.iter_mut().for_each(|tunnel| ping(tunnel).unwrap());
         // The control: the same policy, without the key, closes it at once.
         revokes(&mut daemon, &allowing("", &["stays.example"]), "gone.example", 1);
         is_reset(&mut kept[0]);
         ping(&mut kept[1]).unwrap();
+        drop(kept);
         daemon.stop();
     });
 }
@@ -194,7 +200,8 @@ fn a_session_that_ends_takes_its_tunnels_with_it() {
             let mut stays = open("one", TOKEN);
             let mut ends = [open("two", two), open("three", three)];
             let mut moved = open("four", four);
-            let mut spared = connect(proxy(), "stays.example:443", Some(&Credentials::new("four", four))).unwrap();
+            let mut spared =
+                connect(proxy(), "stays.example:443", Some(&Credentials::new("four", four))).unwrap();
 
             let changed = "another-token-of-three";
             let lines = of("three", changed, "default") + &of("four", four, "narrow");
@@ -246,6 +253,40 @@ fn an_address_that_is_no_longer_admitted_loses_its_tunnels() {
         let answer = refusal("inside.example:443", &one()).unwrap();
         assert_eq!((answer.status, answer.header("X-Exeat-Error")), (403, Some("denied-address")));
         drop(stays);
+        daemon.stop();
+    });
+}
+
+#[test]
+fn a_request_on_its_way_is_judged_again() {
+    let net = network().nameserver("9.9.9.9");
+    in_private_network(exeat_loadtest::test_name!(), &net, || {
+        let late = Answer::a([GONE]).after(Duration::from_secs(1));
+        let zone = Zone::new().with("slow.example", late).otherwise(Answer::nx_domain());
+        let dns = DnsServer::start("9.9.9.9:53", zone).unwrap();
+        let origins =
+            [80, 443].map(|port| Origin::start(&format!("{GONE}:{port}"), Script::silent()).unwrap());
+        let mut daemon = Setup::new(&allowing("", &["slow.example"])).start();
+        let ask = |text: String| {
+            let mut stream = dial(proxy()).unwrap();
+            stream.write_all(text.as_bytes()).unwrap();
+            stream
+        };
+        let connect = connect_head("slow.example:443") + "early";
+        let mut asking = [ask(get("slow.example", "/", "")), ask(connect)];
+        assert!(dns.wait_until_asked("slow.example", SOON));
+        revokes(&mut daemon, &allowing("", &[]), "slow.example", 0);
+        for stream in &mut asking {
+            assert!(end_of(stream).0.is_err(), "it was served");
+        }
+        for close in daemon.wait_for_closes("slow.example", 2) {
+            assert_eq!(close["closed_by"], "revoked", "{close}");
+            assert_eq!(close["bytes_out"], 0, "{close}");
+        }
+        for origin in &origins {
+            let seen = origin.recordings();
+            assert!(seen.iter().all(|one| one.received.is_empty()), "{:?}", seen[0].text());
+        }
         daemon.stop();
     });
 }

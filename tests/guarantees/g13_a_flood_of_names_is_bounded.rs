@@ -13,7 +13,7 @@ use exeat_loadtest::{
     requirement::require_program,
 };
 
-use crate::daemon::{Daemon, Kept, SOON, Setup, allowing, get, one, proxy, records};
+use crate::daemon::{Daemon, Kept, SOON, Setup, allowing, get, now, one, proxy, records};
 
 /// Names over plain HTTP, over CONNECT and over SOCKS5.
 const PLAIN: usize = 94_000;
@@ -107,6 +107,7 @@ fn a_hundred_thousand_names_leave_no_trace_in_memory() {
     let net = PrivateNetwork::new().timeout(std::time::Duration::from_secs(120));
     in_private_network(exeat_loadtest::test_name!(), &net, || {
         let mut daemon = Setup::new(&allowing("", &["good.example"])).start();
+        let began = now();
         warm_up();
         let metrics_before = daemon.metrics().len();
         let before = daemon.running.resident_bytes().unwrap();
@@ -134,6 +135,8 @@ fn a_hundred_thousand_names_leave_no_trace_in_memory() {
             assert!((HEAVY as u64 / 2..=HEAVY as u64).contains(&value), "{host}: {value}");
         }
         is_well_formed(&metrics);
+        let lines = daemon.log().lines().count() as u64;
+        assert!(lines < 20 + 12 * (began.elapsed().as_secs() + 1), "{lines} lines in {:?}", began.elapsed());
         all_is_recorded(&mut daemon, refused + 3);
     });
 }

@@ -60,7 +60,8 @@ pub(crate) fn config(proxy_keys: &str, rest: &str) -> String {
 
 /// The same with a list of what is allowed, and an audit log at `audit.jsonl`.
 pub(crate) fn allowing(proxy_keys: &str, hosts: &[&str]) -> String {
-    let rest = format!("[audit]\npath = \"audit.jsonl\"\n[profiles.default.network]\nallowed_domains = {hosts:?}");
+    let rest =
+        format!("[audit]\npath = \"audit.jsonl\"\n[profiles.default.network]\nallowed_domains = {hosts:?}");
     config(proxy_keys, &rest)
 }
 
@@ -249,7 +250,7 @@ impl Daemon {
             let audit = self.audit();
             let flows: Vec<&Value> = audit
                 .iter()
-                .filter(|line| line["event"] == "open" && line["host"] == host && line["verdict"] != "refuse")
+                .filter(|line| line["event"] == "open" && line["host"] == host && line["verdict"] == "permit")
                 .map(|line| &line["flow"])
                 .collect();
             let is_one = |line: &&Value| line["event"] == "close" && flows.contains(&&line["flow"]);
@@ -314,6 +315,14 @@ pub(crate) fn get(host: &str, path: &str, fields: &str) -> String {
     )
 }
 
+/// The head of a CONNECT with the credentials of `one`.
+pub(crate) fn connect_head(authority: &str) -> String {
+    format!(
+        "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nProxy-Authorization: {}\r\n\r\n",
+        one().basic()
+    )
+}
+
 /// Fetches over a connection of its own.
 pub(crate) fn fetch(host: &str) -> Result<HttpAnswer, String> {
     let got = Exchange::new().timeout(SOON).run(proxy(), get(host, "/", "Connection: close\r\n"));
@@ -362,11 +371,6 @@ pub(crate) fn is_reset(stream: &mut impl Read) {
     let (end, count) = end_of(stream);
     let kind = end.as_ref().map_err(io::Error::kind);
     assert_eq!(kind, Err(io::ErrorKind::ConnectionReset), "after {count} bytes");
-}
-
-/// Makes the drop of a socket send a reset, by way of the kit.
-pub(crate) fn reset(tunnel: Tunnel) {
-    tunnel.reset().unwrap();
 }
 
 /// Looks until `look` finds something or `within` is over.
@@ -462,8 +466,9 @@ impl Kept {
         let mut piece = [0; 4096];
         loop {
             if let Some((mut answer, rest)) = HttpAnswer::parse_head(&read) {
-                let length = answer.header("content-length").and_then(|length| length.parse().ok());
-                if rest.len() == length.ok_or("no length")? {
+                let length: Option<usize> =
+                    answer.header("content-length").and_then(|length| length.parse().ok());
+                if rest.len() >= length.ok_or("no length")? {
                     answer.body = rest.to_vec();
                     return Ok(answer);
                 }
