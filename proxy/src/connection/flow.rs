@@ -3,7 +3,10 @@
 //! [`Flow::open`] is decide → resolve → dial, the same for every protocol, and writes the first line of the record
 //! whatever came of it; [`Flow::close`] writes the second.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use exeat_config::{SessionId, Target};
 
@@ -175,7 +178,7 @@ impl<'a> Flow<'a> {
 
     /// Says in the log what became of it.
     pub(super) fn log(&self, failure: &Failure) {
-        log_failure(self.proxy, self.protocol, Some(&self.session.id), failure);
+        log_failure(self.proxy, self.protocol, Ok(&self.session.id), failure);
     }
 
     fn blank(&self) -> OpenRecord<'_> {
@@ -219,8 +222,8 @@ impl<'a> Flow<'a> {
 }
 
 /// Records a connection that ended before it was known whose it is, or where it wanted to go.
-pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) {
-    log_failure(proxy, protocol, None, failure);
+pub(super) fn turned_away(proxy: &Proxy, peer: SocketAddr, protocol: Protocol, failure: &Failure) {
+    log_failure(proxy, protocol, Err(peer), failure);
     let flow = proxy.recorder.next_flow();
     proxy.recorder.open(&OpenRecord {
         flow,
@@ -244,19 +247,21 @@ pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) 
     });
 }
 
-/// Says so in the log, as often as the log's limit allows. The record is complete, whatever the log says.
-fn log_failure(proxy: &Proxy, protocol: Protocol, session: Option<&SessionId>, failure: &Failure) {
+/// Says in the log whom it concerns (a session, or a peer that is none yet) and why, as often as the log's limit allows.
+/// The record is complete, whatever the log says.
+fn log_failure(proxy: &Proxy, protocol: Protocol, whom: Result<&SessionId, SocketAddr>, failure: &Failure) {
     // Clients ask without credentials first, as a matter of course.
     if failure.reason == Reason::AuthRequired {
         return;
     }
     if let Some(suppressed) = proxy.log_limit.admit(clock::now()) {
         tracing::info!(
-            session = session.map(SessionId::as_str),
+            session = whom.ok().map(SessionId::as_str),
+            peer = whom.err().map(tracing::field::display),
             protocol = protocol.slug(),
             reason = failure.reason.slug(),
             suppressed = (suppressed > 0).then_some(suppressed),
-            "refused: {}",
+            "{}",
             failure.sentence
         );
     }
