@@ -10,6 +10,7 @@ use super::{
     layers::{Cited, Layer, Layers, Overlay, Policy, Side},
     reason::Reason,
 };
+use crate::failure::Failure;
 
 /// The longest sentence. With what a reply puts in front of it, it fits a reason phrase of 120 bytes.
 const MAX_SENTENCE: usize = 100;
@@ -101,6 +102,12 @@ impl Refusal {
         let target = clip_start(&target.to_string(), room - end.len().min(room / 3));
         let end = clip_start(&end, room - target.len());
         format!("{target}{middle}{end}{close}")
+    }
+
+    /// The refusal as the failure of a flow to `target`.
+    pub fn failure(&self, target: &Target) -> Failure {
+        let rule = self.quote.as_ref().map(Quote::text);
+        Failure { rule, ..Failure::new(self.reason, self.sentence(target)) }
     }
 
     /// How a person who may do so would allow it; `None` where no flag does.
