@@ -1,1 +1,3 @@
 //! Stand-in.
+
+pub mod http;
