@@ -21,7 +21,7 @@ pub enum Parsed {
     /// The start of a head, in order so far.
     Incomplete,
     /// A head, and how many bytes it has (an empty line before it included).
-    Complete(Request, usize),
+    Complete(Box<Request>, usize),
 }
 
 /// Parses a head that is there as a whole, or finds that it is not.
@@ -86,7 +86,7 @@ impl HeadReader {
         let window = &bytes[..bytes.len().min(MAX_HEAD)];
         if self.scan(window)? {
             let head = &bytes[self.method_start..self.pos];
-            return Ok(Parsed::Complete(self.tokenize(head)?, self.pos));
+            return Ok(Parsed::Complete(Box::new(self.tokenize(head)?), self.pos));
         }
         if self.pos >= MAX_HEAD { Err(HeadFault::HeadTooLarge) } else { Ok(Parsed::Incomplete) }
     }
@@ -106,7 +106,6 @@ impl HeadReader {
             // RFC 9112 section 2.2: one empty line before a request is forgiven.
             At::Start if byte == b'\r' => At::EmptyCr,
             At::EmptyCr if byte == b'\n' => At::MethodStart,
-            At::EmptyCr => return Err(SyntaxFault::BareCr.into()),
             At::Start | At::MethodStart => match byte {
                 _ if is_token_byte(byte) => {
                     self.method_start = self.pos;
@@ -124,7 +123,6 @@ impl HeadReader {
                 self.target_start = self.pos;
                 At::Target
             }
-            At::TargetStart => return Err(line_fault(byte)),
             At::Target => match byte {
                 b' ' => At::Version(0),
                 _ if !is_target_byte(byte) => return Err(line_fault(byte)),
@@ -147,7 +145,7 @@ impl HeadReader {
                 if seen == 7 { At::VersionCr } else { At::Version(seen + 1) }
             }
             At::VersionCr if byte == b'\r' => At::LineLf,
-            At::VersionCr => return Err(line_fault(byte)),
+            At::TargetStart | At::VersionCr => return Err(line_fault(byte)),
             At::LineLf if byte == b'\n' => {
                 let [major, minor] = self.version;
                 if major != 1 || minor > 1 {
@@ -155,7 +153,7 @@ impl HeadReader {
                 }
                 At::Fields
             }
-            At::LineLf => return Err(SyntaxFault::BareCr.into()),
+            At::EmptyCr | At::LineLf => return Err(SyntaxFault::BareCr.into()),
             At::Fields => At::Fields,
         })
     }

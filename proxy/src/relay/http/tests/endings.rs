@@ -101,6 +101,7 @@ async fn what_may_be_tried_again() {
     ] {
         let rig = start(head.as_bytes(), options).await;
         let _browser = rig.browser;
+        rig.origin.peek(&mut [0]).await.unwrap();
         // With bytes unread, the kernel makes this a reset.
         drop(rig.origin);
         let over = rig.over.await.unwrap();

@@ -126,7 +126,7 @@ async fn a_body_that_is_not_valid() {
 /// A body that no buffer holds, both ways, framed either way: exact to the byte.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_bodies() {
-    const SIZE: u64 = 24 * 1024 * 1024;
+    const SIZE: u64 = 12 * 1024 * 1024;
     const PIECE: usize = 61 * 1024 + 7;
     fn byte(at: u64) -> u8 {
         (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
