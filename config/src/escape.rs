@@ -102,7 +102,7 @@ mod tests {
         check(b"ab\x00d", 7, "ab\\x00d");
         check(b"abc", 2, "..");
         check(b"abc", 0, "");
-        check(&[b'a'; 1 << 20], 10, "aaaaaaa...");
+        check(&vec![b'a'; 1 << 20], 10, "aaaaaaa...");
         check("\u{fc}".repeat(100).as_bytes(), 10, "\\u{fc}...");
     }
 

@@ -39,9 +39,9 @@ pub struct Token(Zeroizing<String>);
 impl Token {
     /// 256 random bits from the kernel.
     pub fn generate() -> Result<Self, getrandom::Error> {
+        const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut bytes = Zeroizing::new([0u8; 32]);
         getrandom::fill(&mut bytes[..])?;
-        const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         // 43 characters of 6 bits: base64url without padding (RFC 4648 section 5).
         let mut text = Zeroizing::new(String::with_capacity(43));
         let (mut bits, mut held) = (0u32, 0u32);
@@ -91,6 +91,17 @@ impl TokenHash {
         Self(Sha256::digest(presented).into())
     }
 
+    /// A hash as `sha256sum` prints it: 64 hexadecimal digits, either case. `None` when it is not that.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits: &[u8; 64] = text.as_bytes().try_into().ok()?;
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let (high, low) = (char::from(pair[0]).to_digit(16)?, char::from(pair[1]).to_digit(16)?);
+            *byte = u8::try_from(high << 4 | low).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
     /// The bytes, as a key for a lookup by token (safe: an attacker cannot choose a hash).
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -108,5 +119,60 @@ impl Eq for TokenHash {}
 impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash(…)")
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_bounds() {
+        let check = |text: &str, expected: bool| assert_eq!(Token::new(text).is_some(), expected, "{text:?}");
+        check(&"a".repeat(15), false);
+        check(&"a".repeat(16), true);
+        check(&"Z9_-".repeat(64), true);
+        check(&"a".repeat(257), false);
+        check("aaaaaaaaaaaaaaa:", false);
+        check("aaaaaaaaaaaaaaa ", false);
+        check("aaaaaaaaaaaaaaaé", false);
+    }
+
+    #[test]
+    fn session_id_bounds() {
+        let check =
+            |text: &str, expected: bool| assert_eq!(SessionId::new(text).is_some(), expected, "{text:?}");
+        check("", false);
+        check("a", true);
+        check("Build-7_x.y", true);
+        check(&"a".repeat(64), true);
+        check(&"a".repeat(65), false);
+        check("a:b", false);
+        check("a b", false);
+    }
+
+    #[test]
+    fn generated_tokens_are_tokens_and_differ() {
+        let (one, two) = (Token::generate().unwrap(), Token::generate().unwrap());
+        assert_eq!(one.reveal().len(), 43);
+        assert!(Token::new(one.reveal()).is_some());
+        assert_ne!(one.hash(), two.hash());
+    }
+
+    #[test]
+    fn debug_shows_nothing() {
+        let token = Token::new("super-secret-token").unwrap();
+        assert_eq!(format!("{token:?} {:?}", token.hash()), "Token(…) TokenHash(…)");
+    }
+
+    #[test]
+    fn hashes_read_from_hex() {
+        // printf abc | sha256sum
+        let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(TokenHash::from_hex(hex), Some(TokenHash::of(b"abc")));
+        assert_eq!(TokenHash::from_hex(&hex.to_uppercase()), Some(TokenHash::of(b"abc")));
+        assert_eq!(TokenHash::from_hex(&hex[1..]), None);
+        assert_eq!(TokenHash::from_hex(&hex.replace('b', "g")), None);
     }
 }

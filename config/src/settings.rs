@@ -1,11 +1,17 @@
-//! Everything `exeat.toml` and the flags can say, merged and valid.
+//! Everything `exeat.toml` and the flags can say, merged and valid, with every default and its reason.
 //!
-//! Not here: how it is read (`parse/`), or what is done with it (`src`, `proxy`).
+//! Not here: how it is read (`parse/`, `load`), profiles (`profile`), or what is done with it (`src`, `proxy`).
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
+pub use crate::profile::Profile;
 use crate::{
-    policy::NetworkPolicy,
+    profile::{DEFAULT_PROFILE, NetworkFilter},
     secret::{SessionId, TokenHash},
 };
 
@@ -22,10 +28,79 @@ pub struct Settings {
     pub audit: AuditSettings,
     /// `[metrics]`.
     pub metrics: MetricsSettings,
+    /// `[control]`.
+    pub control: ControlSettings,
     /// `[profiles.NAME]`, by name. Always has the one that `proxy.profile` names.
     pub profiles: BTreeMap<String, Profile>,
     /// `[sessions.ID]` tables and the lines of the sessions file.
     pub sessions: Vec<SessionSettings>,
+}
+
+/// With no file and no flag: the profile `default` exists and allows nothing.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            proxy: ProxySettings::default(),
+            limits: LimitSettings::default(),
+            dns: DnsSettings::default(),
+            audit: AuditSettings::default(),
+            metrics: MetricsSettings::default(),
+            control: ControlSettings::default(),
+            profiles: BTreeMap::from([(DEFAULT_PROFILE.to_owned(), Profile::default())]),
+            sessions: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// The profiles that filter nothing, so that start-up can say it loudly; also those that mean it
+    /// (`network.filter = "off"`).
+    pub fn open_profiles(&self) -> impl Iterator<Item = (&str, NetworkFilter)> {
+        self.profiles
+            .iter()
+            .filter(|(_, profile)| profile.is_open())
+            .map(|(name, profile)| (name.as_str(), profile.filter))
+    }
+
+    /// The profile a session has, by the name it gives.
+    fn profile_of<'a>(&'a self, session: &'a SessionSettings) -> &'a str {
+        session.profile.as_deref().unwrap_or(&self.proxy.profile)
+    }
+
+    fn is_filtered(&self, profile: &str) -> bool {
+        self.profiles.get(profile).is_some_and(|profile| !profile.is_open())
+    }
+
+    fn is_open_by_accident(&self, profile: &str) -> bool {
+        self.profiles
+            .get(profile)
+            .is_some_and(|profile| profile.is_open() && profile.filter == NetworkFilter::On)
+    }
+}
+
+/// The profiles of `new` that would open a network that `old` filtered, without `network.filter = "off"`.
+///
+/// A truncated file and a misspelt table look just like a wish for an open network, so a reload is refused when
+/// this is not empty. It counts the profile of that name, the one that sessions get by default, and the one of
+/// each session known to both.
+pub fn opens(old: &Settings, new: &Settings) -> Vec<String> {
+    let same_name = new.profiles.keys().filter(|name| old.is_filtered(name)).map(String::as_str);
+    let by_default = old.is_filtered(&old.proxy.profile).then_some(new.proxy.profile.as_str());
+    let before: BTreeMap<_, _> = old.sessions.iter().map(|s| (&s.id, old.profile_of(s))).collect();
+    let by_session = new
+        .sessions
+        .iter()
+        .filter(|s| before.get(&s.id).is_some_and(|profile| old.is_filtered(profile)))
+        .map(|s| new.profile_of(s));
+    let mut names: Vec<_> = same_name
+        .chain(by_default)
+        .chain(by_session)
+        .filter(|name| new.is_open_by_accident(name))
+        .map(str::to_owned)
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// `[proxy]`.
@@ -49,7 +124,9 @@ pub struct ProxySettings {
     pub metadata: Metadata,
     /// A whole request head is due within this. Default 10 s.
     pub head_timeout: Duration,
-    /// All attempts to connect to a target together. Default 10 s... see docs/configuration.md.
+    /// A live question to a person waits this long. Default 30 s.
+    pub ask_timeout: Duration,
+    /// All attempts to connect to a target together. Default 10 s.
     pub connect_timeout: Duration,
     /// After one side closed, silence of this length ends a tunnel. Default 60 s.
     pub half_closed_timeout: Duration,
@@ -57,6 +134,34 @@ pub struct ProxySettings {
     pub idle_timeout: Duration,
     /// After SIGTERM, live tunnels have this long to finish. Default 30 s.
     pub drain_timeout: Duration,
+}
+
+impl Default for ProxySettings {
+    fn default() -> Self {
+        Self {
+            // Loopback: nobody else may use the proxy until someone says so. 3128 is what proxies listen on.
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 3128))],
+            sessions: None,
+            profile: DEFAULT_PROFILE.to_owned(),
+            mode: Mode::default(),
+            on_revoke: OnRevoke::default(),
+            sni: SniMode::default(),
+            via: true,
+            metadata: Metadata::default(),
+            // Clients send a head in one piece; ten seconds forgive three lost packets and starve a slow attacker.
+            head_timeout: Duration::from_secs(10),
+            // As long as package managers wait for an answer before they retry.
+            ask_timeout: Duration::from_secs(30),
+            // Below every client's own limit (curl has none, npm and pip 15 s and more), so that ours is the answer.
+            connect_timeout: Duration::from_secs(10),
+            // A FIN without an answer for a minute is a peer that is gone.
+            half_closed_timeout: Duration::from_secs(60),
+            // Idle is normal in a tunnel (long polls, SSH); a day only sweeps up what is dead.
+            idle_timeout: Duration::from_secs(24 * 60 * 60),
+            // What systemd and Kubernetes leave between SIGTERM and SIGKILL, or less.
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
 }
 
 /// What a refusal does.
@@ -104,12 +209,25 @@ pub enum Metadata {
 /// `[limits]`: bounds, each with its default in `docs/configuration.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// Connections at once, all sessions together. Default 10,000... see docs/configuration.md.
+    /// Connections at once, all sessions together. Default 10,000.
     pub max_connections: usize,
     /// Connections that have not yet authenticated. Default 1,024.
     pub max_unauthenticated: usize,
     /// Tunnels of one session. Default 2,048.
     pub max_tunnels_per_session: usize,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            // Two descriptors each: fits the usual hard limit of 524,288 many times over, and a small machine's memory.
+            max_connections: 10_000,
+            // Enough for every client to reconnect at once, too few to hurt.
+            max_unauthenticated: 1_024,
+            // A parallel build's downloads, times ten.
+            max_tunnels_per_session: 2_048,
+        }
+    }
 }
 
 /// `[dns]`.
@@ -129,7 +247,7 @@ pub struct AuditSettings {
 }
 
 /// `[metrics]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsSettings {
     /// Where `/metrics`, `/healthz` and `/readyz` answer; absent is nowhere.
     pub listen: Option<SocketAddr>,
@@ -137,13 +255,18 @@ pub struct MetricsSettings {
     pub blocked_hosts: usize,
 }
 
-/// `[profiles.NAME]`.
+impl Default for MetricsSettings {
+    fn default() -> Self {
+        // Two hundred hosts, a page of a dashboard, are far below what makes a scrape heavy.
+        Self { listen: None, blocked_hosts: 200 }
+    }
+}
+
+/// `[control]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Profile {
-    /// `network.*`.
-    pub network: NetworkPolicy,
-    /// `ask_on_blocked_host`. Default true.
-    pub ask_on_blocked_host: bool,
+pub struct ControlSettings {
+    /// The Unix socket of the control API; absent is nowhere.
+    pub path: Option<PathBuf>,
 }
 
 /// A session known from a file.

@@ -2,7 +2,12 @@
 //!
 //! Not here: what a failure looks like on the wire (`reply`).
 
-use crate::decide::Reason;
+use std::net::IpAddr;
+
+use crate::{
+    decide::Reason,
+    flow::{AddressFate, Outcome},
+};
 
 /// A flow that ended before it was relayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,12 +21,55 @@ pub struct Failure {
     pub http_status: Option<u16>,
     /// The rule that refused, canonical.
     pub rule: Option<String>,
+    /// What would help, for the body of an answer; plain words.
+    pub hint: Option<String>,
+    /// The addresses the target had, and what became of each; empty before it was resolved.
+    pub addresses: Vec<(IpAddr, AddressFate)>,
 }
 
 impl Failure {
     /// A failure with its sentence.
     pub fn new(reason: Reason, sentence: impl Into<String>) -> Self {
-        Self { reason, sentence: sentence.into(), http_status: None, rule: None }
+        Self {
+            reason,
+            sentence: sentence.into(),
+            http_status: None,
+            rule: None,
+            hint: None,
+            addresses: Vec::new(),
+        }
+    }
+
+    /// How records and metrics count it: as a refusal, or as an error on the way to a permitted target.
+    pub fn outcome(&self) -> Outcome {
+        match self.reason {
+            Reason::NotListed
+            | Reason::DeniedByRule
+            | Reason::PortNotAllowed
+            | Reason::MethodDenied
+            | Reason::SpecialUseName
+            | Reason::Metadata
+            | Reason::DeniedAddress
+            | Reason::ApprovalDenied
+            | Reason::ApprovalTimeout
+            | Reason::InvalidTarget
+            | Reason::Malformed
+            | Reason::Unsupported
+            | Reason::AuthRequired
+            | Reason::AuthFailed
+            | Reason::Limit
+            | Reason::ShuttingDown => Outcome::Refuse,
+            Reason::DnsNotFound
+            | Reason::DnsFailed
+            | Reason::DnsTimeout
+            | Reason::ConnectTimeout
+            | Reason::ConnectionRefused
+            | Reason::NetworkUnreachable
+            | Reason::HostUnreachable
+            | Reason::ConnectionFailed
+            | Reason::BadUpstream
+            | Reason::Internal => Outcome::Error,
+        }
     }
 }
 

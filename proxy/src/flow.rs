@@ -120,6 +120,16 @@ pub enum AddressFate {
     Denied(AddressClass),
 }
 
+impl AddressFate {
+    /// What the guard called it, if it was dropped.
+    pub const fn denied(self) -> Option<AddressClass> {
+        match self {
+            Self::Denied(class) => Some(class),
+            Self::Connected | Self::Tried | Self::Untried => None,
+        }
+    }
+}
+
 /// The first line of a record: the verdict.
 #[derive(Debug, Clone)]
 pub struct OpenRecord<'a> {

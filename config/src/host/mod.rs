@@ -54,10 +54,10 @@ impl Host {
                 other => other,
             };
         }
-        if last.is_ascii_digit() {
-            if let Some(addr) = parse_ascii::<Ipv4Addr>(input) {
-                return Ok(Self::Addr(addr.into()));
-            }
+        if last.is_ascii_digit()
+            && let Some(addr) = parse_ascii::<Ipv4Addr>(input)
+        {
+            return Ok(Self::Addr(addr.into()));
         }
         DomainName::parse_bytes(input).map(Self::Name)
     }

@@ -17,11 +17,12 @@ use crate::limits::{MAX_HEAD, MAX_HEADERS, MAX_METHOD, MAX_URI};
 
 /// What some bytes are.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never kept")]
 pub enum Parsed {
     /// The start of a head, in order so far.
     Incomplete,
     /// A head, and how many bytes it has (an empty line before it included).
-    Complete(Box<Request>, usize),
+    Complete(Request, usize),
 }
 
 /// Parses a head that is there as a whole, or finds that it is not.
@@ -86,7 +87,7 @@ impl HeadReader {
         let window = &bytes[..bytes.len().min(MAX_HEAD)];
         if self.scan(window)? {
             let head = &bytes[self.method_start..self.pos];
-            return Ok(Parsed::Complete(Box::new(self.tokenize(head)?), self.pos));
+            return Ok(Parsed::Complete(self.tokenize(head)?, self.pos));
         }
         if self.pos >= MAX_HEAD { Err(HeadFault::HeadTooLarge) } else { Ok(Parsed::Incomplete) }
     }

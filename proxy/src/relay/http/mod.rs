@@ -23,6 +23,7 @@ use std::{
 
 use crate::{
     buffered::Buffered,
+    flow::{ClosedBy, Tally},
     handshake::http::{
         Answer, AnswerFault, AnswerFraming, AnswerReader, Framing, ParsedAnswer, Plain, Version,
         rewrite::{self, Delivery, Persistence, Via},
@@ -62,6 +63,22 @@ pub struct Counters {
     pub bytes_out: u64,
     /// Bytes written to the client, heads included.
     pub bytes_in: u64,
+}
+
+impl Counters {
+    /// What was moved, by the end.
+    pub const fn tally(self, closed_by: ClosedBy) -> Tally {
+        Tally { bytes_out: self.bytes_out, bytes_in: self.bytes_in, closed_by }
+    }
+
+    /// What was moved before and in the tunnel that the exchange became.
+    pub const fn add(self, tunnel: Tally) -> Tally {
+        Tally {
+            bytes_out: self.bytes_out + tunnel.bytes_out,
+            bytes_in: self.bytes_in + tunnel.bytes_in,
+            closed_by: tunnel.closed_by,
+        }
+    }
 }
 
 /// How an exchange ended.

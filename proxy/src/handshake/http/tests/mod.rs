@@ -13,7 +13,7 @@ use super::{HeadFault, HeadReader, Parsed, Request, parse};
 #[track_caller]
 fn request(head: &[u8]) -> Request {
     match parse(head) {
-        Ok(Parsed::Complete(request, length)) if length == head.len() => *request,
+        Ok(Parsed::Complete(request, length)) if length == head.len() => request,
         other => panic!("{:?}: {other:?}", String::from_utf8_lossy(head)),
     }
 }

@@ -1,10 +1,24 @@
 //! A rule: a host pattern, its ports, and where it was written.
+//!
+//! The same grammar in a file, a flag and the API: `parse` reads it, `explain` has the words for what it does
+//! not take. Not here: whether a rule is too broad for an allow list (`public_suffix`), and matching at speed
+//! (`proxy`).
+
+mod explain;
+mod parse;
+#[cfg(test)]
+mod tests;
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use ipnet::IpNet;
 
-use crate::{error::Fault, host_pattern::HostPattern, ports::Ports};
+use self::explain::explain;
+use crate::{
+    error::Fault,
+    host_pattern::{HostPattern, write_net},
+    ports::Ports,
+};
 
 /// One line of an allow or deny list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,16 +83,42 @@ impl fmt::Display for Origin {
 
 impl Rule {
     /// Parses a rule as written in a file, a flag or the API: `example.com`, `*.example.com:443`,
-    /// `10.0.0.0/8:8443`, `[2001:db8::/32]:443`, `*`.
+    /// `10.0.0.0/8:8443`, `[2001:db8::/32]:443`, `example.com:80,8000-8100`, `*`.
     pub fn parse(text: &str, origin: Origin) -> Result<Self, Fault> {
-        let _ = (text, origin);
-        Err(Fault { message: "not written yet".into(), span: 0..0, hint: None })
+        let (pattern, ports) = parse::rule(text).map_err(|problem| explain(text, &problem))?;
+        Ok(Self { pattern, ports, resolves_to: None, origin })
     }
 }
 
-/// The canonical form, which parses to the same rule.
+/// The canonical form, which parses to the same pattern and ports.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.pattern)
+        self.pattern.fmt(f)?;
+        write_ports(&self.ports, f)
     }
+}
+
+impl AddressRange {
+    /// Parses `CIDR[:port]`: `10.0.0.0/8`, `192.0.2.7:443`, `[fd00::/8]:8443`.
+    pub fn parse(text: &str, origin: Origin) -> Result<Self, Fault> {
+        let (net, ports) = parse::range(text).map_err(|problem| explain(text, &problem))?;
+        Ok(Self { net, ports, origin })
+    }
+
+    /// Parses a range where ports make no sense, an item of `resolves_to`.
+    pub fn parse_net(text: &str) -> Result<IpNet, Fault> {
+        parse::net(text).map_err(|problem| explain(text, &problem))
+    }
+}
+
+/// The canonical form, which parses to the same range and ports.
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_net(&self.net, f)?;
+        write_ports(&self.ports, f)
+    }
+}
+
+fn write_ports(ports: &Ports, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if ports.is_all() { Ok(()) } else { write!(f, ":{ports}") }
 }

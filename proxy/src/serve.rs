@@ -1,0 +1,67 @@
+//! The accept loop: connections come in, each becomes a task, and their number is bounded.
+//!
+//! Not here: how a socket is accepted (`listen`), or what a connection does (`connection`).
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::{
+    connection::{self, Admission},
+    listen::Listener,
+    proxy::{Phase, Proxy},
+};
+
+/// Clients beyond the limit that are still told so; past these, connections wait in the kernel's queue.
+const COURTESY: usize = 64;
+
+/// How many connections there may be, on all listeners together.
+#[derive(Debug, Clone)]
+pub struct Capacity {
+    places: Arc<Semaphore>,
+    courtesy: Arc<Semaphore>,
+    max: u32,
+}
+
+impl Capacity {
+    /// Room for `max` connections.
+    pub fn new(max: usize) -> Self {
+        let max = u32::try_from(max).unwrap_or(u32::MAX).max(1);
+        Self {
+            places: Arc::new(Semaphore::new(max as usize)),
+            courtesy: Arc::new(Semaphore::new(COURTESY)),
+            max,
+        }
+    }
+
+    /// Resolves once every connection has ended.
+    pub async fn emptied(&self) {
+        // The semaphores are never closed.
+        let _ = self.places.acquire_many(self.max).await;
+        let _ = self.courtesy.acquire_many(COURTESY as u32).await;
+    }
+}
+
+/// Accepts until the daemon drains, then closes the listener. Connections go on by themselves.
+pub async fn serve(proxy: Arc<Proxy>, mut listener: Listener, capacity: Capacity) {
+    let mut phase = proxy.phase();
+    loop {
+        let metrics = Arc::clone(proxy.recorder().metrics());
+        let accepted = tokio::select! {
+            accepted = listener.accept(&metrics) => accepted,
+            _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
+        };
+        let (place, admission) = match Arc::clone(&capacity.places).try_acquire_owned() {
+            Ok(place) => (place, Admission::Granted),
+            Err(_) => match Arc::clone(&capacity.courtesy).acquire_owned().await {
+                Ok(place) => (place, Admission::Full),
+                Err(_) => return,
+            },
+        };
+        let proxy = Arc::clone(&proxy);
+        tokio::spawn(async move {
+            connection::run(&proxy, accepted, admission).await;
+            drop(place);
+        });
+    }
+}

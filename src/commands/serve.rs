@@ -1,0 +1,51 @@
+//! `exeat serve`: from flags to a running daemon.
+
+use exeat_config::{Loaded, load};
+use tracing::level_filters::LevelFilter;
+
+use super::CommandError;
+use crate::{
+    cli::Serve,
+    daemon::{self, Access, Sources},
+    exit::Exit,
+    logging, terminal,
+};
+
+pub(super) fn run(serve: &Serve) -> Result<Exit, CommandError> {
+    let sources = Sources { config: serve.config.clone(), flags: serve.flags() };
+    let loaded = load(sources.config.as_deref(), &sources.flags).map_err(CommandError::Config)?;
+    let access = access(serve, &loaded)?;
+    for warning in &loaded.warnings {
+        terminal::say(&warning.render(terminal::color()));
+    }
+    let level = logging::level(LevelFilter::INFO, serve.verbose, if serve.quiet { 2 } else { 0 });
+    logging::init(serve.log_format, level);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| CommandError::System { what: "start the async runtime", source })?;
+    runtime.block_on(daemon::run(loaded, sources, access))?;
+    Ok(Exit::Success)
+}
+
+/// Who may use the proxy.
+fn access(serve: &Serve, loaded: &Loaded) -> Result<Access, CommandError> {
+    if !serve.no_auth {
+        return Ok(if loaded.settings.sessions.is_empty() { Access::OneSession } else { Access::Sessions });
+    }
+    if let Some(addr) =
+        loaded.settings.proxy.listen.iter().find(|addr| !addr.ip().to_canonical().is_loopback())
+    {
+        return Err(CommandError::Usage {
+            message: format!("`--no-auth` would open the proxy on {addr} to everyone who can reach it"),
+            hint: Some("listen on a loopback address, or give sessions with `--sessions FILE`".into()),
+        });
+    }
+    if !loaded.settings.sessions.is_empty() {
+        return Err(CommandError::Usage {
+            message: "`--no-auth` does not go together with the sessions of the configuration".into(),
+            hint: Some("leave out `--no-auth`, or remove `proxy.sessions` and `[sessions]`".into()),
+        });
+    }
+    Ok(Access::Everyone)
+}

@@ -1,0 +1,182 @@
+//! The life of the daemon: bind → ready → serve → drain.
+//!
+//! Owns the order of start-up and of the end. Not here: what a reload does (`reload`), which signals mean what
+//! (`signals`), or anything about a connection (`exeat-proxy`).
+
+mod metrics_endpoint;
+mod readiness;
+mod reload;
+mod signals;
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use exeat_config::{Flags, Loaded, SessionId, Token, settings::Settings};
+use exeat_proxy::{
+    authenticate::Identity,
+    listen::{self, Listener},
+    proxy::{Phase, Proxy},
+    record::{Audit, Metrics, Recorder},
+    serve::{self, Capacity},
+    sessions::Session,
+};
+use tokio::net::TcpListener;
+
+use crate::{commands::CommandError, terminal};
+use signals::{Signal, Signals};
+
+/// After the drain's time is up, tunnels that are closed have this long to write their last record.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
+
+/// Where the settings come from; read again at every reload.
+#[derive(Debug, Clone)]
+pub(crate) struct Sources {
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) flags: Flags,
+}
+
+/// Who may use the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// The sessions of the configuration.
+    Sessions,
+    /// One session, made at the start.
+    OneSession,
+    /// Whoever connects.
+    Everyone,
+}
+
+/// Runs until a signal ends it.
+pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Result<(), CommandError> {
+    let settings = &loaded.settings;
+    readiness::raise_descriptor_limit();
+    let mut signals =
+        Signals::listen().map_err(|source| CommandError::System { what: "listen for signals", source })?;
+
+    let sockets = settings.proxy.listen.iter().map(|&addr| bind(addr)).collect::<Result<Vec<_>, _>>()?;
+    let metrics_socket = settings.metrics.listen.map(bind).transpose()?;
+    let metrics = Arc::new(Metrics::new(settings.metrics.blocked_hosts));
+    let audit = Audit::open(&settings.audit, &metrics).map_err(|source| CommandError::Audit {
+        path: settings.audit.path.clone().unwrap_or_default(),
+        source,
+    })?;
+    // The endpoint of the metrics is ours too: no flow may reach it.
+    let own = sockets.iter().chain(&metrics_socket).map(|(_, addr)| *addr).collect();
+    let proxy =
+        Proxy::new(settings, own, Recorder::new(Arc::clone(&metrics), audit)).map_err(CommandError::Proxy)?;
+
+    let addrs: Vec<SocketAddr> = sockets.iter().map(|(_, addr)| *addr).collect();
+    let identity = admit(&proxy, settings, access, &addrs)?;
+    let capacity = Capacity::new(settings.limits.max_connections);
+    for (socket, addr) in sockets {
+        let listener = Listener::from_std(socket, identity.clone())
+            .map_err(|source| CommandError::Bind { addr, source })?;
+        tokio::spawn(serve::serve(Arc::clone(&proxy), listener, capacity.clone()));
+        tracing::info!(%addr, "listening");
+    }
+    let ready = Arc::new(AtomicBool::new(true));
+    if let Some((socket, addr)) = metrics_socket {
+        let socket = TcpListener::from_std(socket).map_err(|source| CommandError::Bind { addr, source })?;
+        let is_ready = Arc::clone(&ready);
+        let mut phase = proxy.phase();
+        tokio::spawn(metrics_endpoint::serve(
+            socket,
+            metrics,
+            move || is_ready.load(Ordering::Acquire),
+            async move {
+                // It goes on while tunnels drain, so that the last of them can still be seen.
+                let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
+            },
+        ));
+        tracing::info!(%addr, "metrics");
+    }
+    readiness::tell_ready();
+
+    let mut watch = reload::Watch::new(sources, loaded);
+    loop {
+        let signal = tokio::select! {
+            signal = signals.next() => signal,
+            () = watch.changed() => Signal::Reload,
+        };
+        match signal {
+            Signal::Reload => {
+                readiness::tell_reloading();
+                proxy.recorder().reopen();
+                watch.reload(&proxy).await;
+                readiness::tell_ready();
+            }
+            Signal::End => break,
+        }
+    }
+    ready.store(false, Ordering::Release);
+    drain(&proxy, &capacity, &mut signals, watch.settings().proxy.drain_timeout).await;
+    Ok(())
+}
+
+fn bind(addr: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), CommandError> {
+    listen::bind(addr)
+        .and_then(|socket| socket.local_addr().map(|bound| (socket, bound)))
+        .map_err(|source| CommandError::Bind { addr, source })
+}
+
+/// Says who may use the proxy, and makes the session that nobody configured.
+fn admit(
+    proxy: &Proxy,
+    settings: &Settings,
+    access: Access,
+    listening: &[SocketAddr],
+) -> Result<Identity, CommandError> {
+    let slot = proxy.profile(&settings.proxy.profile).expect("settings always hold the profile they name");
+    let id = SessionId::new("exeat").expect("a valid id");
+    match access {
+        Access::Sessions => Ok(Identity::Shared),
+        Access::OneSession => {
+            let token = Token::generate()
+                .map_err(|error| CommandError::Random(std::io::Error::other(error.to_string())))?;
+            proxy.add_session(Session::with_token(id.clone(), None, token.hash(), slot));
+            let addr = listen::reachable(listening[0]);
+            let url = format!("http://{id}:{}@{addr}", token.reveal());
+            terminal::say(&format!(
+                "session `{id}` was made for this run; its proxy URL is shown once, on standard output.\n\
+                 try: curl -x {url} https://example.com/"
+            ));
+            terminal::print(&format!("{url}\n"))
+                .map_err(|source| CommandError::System { what: "write to standard output", source })?;
+            Ok(Identity::Shared)
+        }
+        Access::Everyone => {
+            tracing::warn!("no authentication: every program on this machine may use this proxy");
+            let session = Session::without_token(id, None, slot);
+            Ok(Identity::Session(proxy.add_session(session)))
+        }
+    }
+}
+
+/// Accepts no more, lets what is open finish, and closes the rest when the time is up or at a second signal.
+async fn drain(proxy: &Proxy, capacity: &Capacity, signals: &mut Signals, limit: Duration) {
+    readiness::tell_stopping();
+    proxy.enter(Phase::Draining);
+    tracing::info!(
+        limit = ?limit,
+        "draining: no new connections; a second signal ends at once"
+    );
+    let finished = tokio::select! {
+        () = capacity.emptied() => true,
+        () = tokio::time::sleep(limit) => false,
+        () = signals.end() => false,
+    };
+    proxy.enter(Phase::Ended);
+    if !finished {
+        tracing::warn!("closing the connections that are still open");
+        let _ = tokio::time::timeout(LAST_RECORDS, capacity.emptied()).await;
+    }
+    proxy.recorder().shut_down(LAST_RECORDS).await;
+    tracing::info!("ended");
+}
