@@ -1,3 +1,5 @@
+//! Files and flags merged, and every word about their faults.
+
 #![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
 #![expect(clippy::format_push_string, reason = "tests may be plain")]
 #![expect(clippy::unwrap_used, reason = "tests")]

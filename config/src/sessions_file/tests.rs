@@ -1,3 +1,5 @@
+//! Sessions files: lines, faults, and tokens that are never shown.
+
 #![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
 #![expect(clippy::format_collect, reason = "tests may be plain")]
 #![expect(clippy::unwrap_used, reason = "tests")]

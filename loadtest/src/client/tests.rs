@@ -1,3 +1,5 @@
+//! Clients send exactly what they are told.
+
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::{

@@ -1,3 +1,5 @@
+//! The DNS server tells the truth, lies and logs as it is told.
+
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::{Answer, DnsServer, Kind, Transport, Zone};
