@@ -1,5 +1,5 @@
 //! Exchanges over real loopback sockets: the test plays both the browser and the origin, byte by byte.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::disallowed_methods, reason = "tests dial their own listeners")]
 
 mod answers;
 mod endings;
