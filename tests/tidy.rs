@@ -1,6 +1,8 @@
 //! The shape of the tree, where a test can read it off: headers, rooms for `unsafe`, crate edges, words that do not
 //! belong, and documents that must stay in step with the code.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -48,8 +48,6 @@ pub fn special_use(name: &DomainName) -> Option<SpecialUse> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::{SpecialUse, special_use};
     use crate::host::DomainName;
 

@@ -1,7 +1,5 @@
 //! Clients send exactly what they are told.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use super::{
     ConnectError, Credentials, Ending, Exchange, HttpAnswer, SocksError, SocksHost, client_hello, connect,
     connect_raw, fast_socks5_connect, raw_exchange, socks5_connect, socks5_login, socks5_request, tls_over,

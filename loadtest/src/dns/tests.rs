@@ -1,7 +1,5 @@
 //! The DNS server tells the truth, lies and logs as it is told.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use super::{Answer, DnsServer, Kind, Transport, Zone};
 use crate::client::dial;
 use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};

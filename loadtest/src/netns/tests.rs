@@ -1,7 +1,5 @@
 //! Private networks are private.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use super::{PrivateNetwork, in_private_network, libtest_name};
 use crate::client::dial;
 use crate::dns::{Answer, DnsServer, Zone};

@@ -1,7 +1,5 @@
 //! Origins do what their scripts say and record what they saw.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use super::{End, Origin, Recording, Script, Step, TlsSeen, Unanswering, files, http_answer, http_ok};
 use crate::ca::TestCa;
 use crate::client::{Ending, Exchange, dial, raw_exchange};

@@ -78,8 +78,6 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use exeat_config::{NetworkPolicy, Token, settings::Mode};
 
     use super::*;
