@@ -151,7 +151,7 @@ impl Proxy {
             }
         }
         let (sessions_added, sessions_removed) = self.reconcile(settings, &slots);
-        self.follow_profile(settings, &slots);
+        self.rehome(settings, &slots);
         slots.retain(|name, _| settings.profiles.contains_key(name));
         self.generation.store(generation, Ordering::Release);
         for session in self.registry.all() {
@@ -192,14 +192,13 @@ impl Proxy {
         (added, removed)
     }
 
-    /// Sessions that the settings do not name have the profile that the settings name for such: also when that is
-    /// another one now, and above all when the one they had is gone and no swap would reach it any more.
-    fn follow_profile(&self, settings: &Settings, slots: &BTreeMap<String, Arc<ProfileSlot>>) {
-        let configured = lock(&self.configured);
-        let Some(slot) = slots.get(&settings.proxy.profile) else { return };
+    /// A session that the settings do not name follows the default profile when its own is gone: it must not keep a
+    /// policy that no file has any more.
+    fn rehome(&self, settings: &Settings, slots: &BTreeMap<String, Arc<ProfileSlot>>) {
+        let Some(default) = slots.get(&settings.proxy.profile) else { return };
         for session in self.registry.all() {
-            if !configured.contains(&session.id) {
-                session.set_profile(Arc::clone(slot));
+            if !settings.profiles.contains_key(session.profile().name()) {
+                session.set_profile(Arc::clone(default));
             }
         }
     }

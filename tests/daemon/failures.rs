@@ -70,7 +70,7 @@ fn an_origin_that_is_killed_takes_only_its_own_with_it() {
                 tunnel.write_all(b"go").unwrap();
                 tunnel.into_parts().0
             };
-            stream.read_exact(&mut [0; 100_000]).unwrap();
+            stream.read_exact(&mut vec![0; 100_000]).unwrap();
             let reader = std::thread::spawn(move || {
                 let mut last = Vec::new();
                 let mut piece = vec![0; 64 * 1024];
@@ -248,7 +248,9 @@ fn two_thousand_endings_leave_no_descriptor() {
         let workers: Vec<_> = (0..WORKERS)
             .map(|worker| std::thread::spawn(move || (0..EACH).for_each(|number| mixed(worker + number))))
             .collect();
-        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        for worker in workers {
+            worker.join().unwrap();
+        }
         let back = poll(SOON, || (daemon.running.open_descriptors().unwrap() <= before).then_some(()));
         let now = daemon.running.open_descriptors().unwrap();
         assert!(back.is_some(), "{now} descriptors and not {before}: {}", daemon.metrics());

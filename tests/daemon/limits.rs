@@ -81,7 +81,9 @@ fn one_connection_too_many_is_told_so() {
         told("evil.example:443");
         assert_eq!(fetch("good.example").unwrap().status, 503);
         socks5_connect(proxy(), "good.example", 443, Some(&one())).unwrap_err();
-        held.iter_mut().for_each(|tunnel| ping(tunnel).unwrap());
+        for tunnel in &mut held {
+            ping(tunnel).unwrap();
+        }
         held.pop();
         let served = poll(SOON, || refusal("good.example:443", &one()).is_none().then_some(()));
         assert!(served.is_some(), "the place is not given back");
@@ -104,6 +106,7 @@ fn a_crowd_beyond_the_limit_does_not_hold_up_anything() {
         assert!(poll(SOON, sockets).is_some(), "the crowd is not there");
         // A place that is free is for the next of them, although none of those who are told so has left.
         drop(leaving);
+        daemon.wait_for_closes("good.example", 1);
         let head = connect_head("good.example:443");
         for stream in &mut asking {
             stream.write_all(head.as_bytes()).unwrap();
@@ -146,7 +149,9 @@ fn one_tunnel_of_a_session_too_many_is_told_so() {
         // The other session is not concerned.
         let two = Credentials::new("two", "token-of-session-two");
         ping(&mut connect(proxy(), "good.example:443", Some(&two)).unwrap()).unwrap();
-        held.iter_mut().for_each(|tunnel| ping(tunnel).unwrap());
+        for tunnel in &mut held {
+            ping(tunnel).unwrap();
+        }
         held.pop();
         let served = poll(SOON, || (kept.ask("good.example").unwrap().status == 200).then_some(()));
         assert!(served.is_some(), "the place is not given back");

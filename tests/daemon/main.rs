@@ -1,5 +1,7 @@
 //! The daemon as a whole: its life, its limits, its records, and what becomes of it when others fail.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 #[path = "../support/daemon.rs"]
 mod daemon;
 

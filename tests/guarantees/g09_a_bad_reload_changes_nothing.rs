@@ -227,35 +227,38 @@ fn no_request_fails_while_broken_files_come_and_go() {
     });
 }
 
+/// Waits until so many reloads have succeeded and failed.
+#[track_caller]
+fn reach(daemon: &Daemon, reloads: (u64, u64)) {
+    let seen = poll(SOON, || (daemon.reloads() == reloads).then_some(()));
+    assert!(seen.is_some(), "{:?} and not {reloads:?}: {}", daemon.reloads(), daemon.log());
+}
+
 #[test]
 fn a_file_that_changes_is_noticed_and_a_broken_one_refused() {
     in_private_network(exeat_loadtest::test_name!(), &network(), || {
         let _origins = Origins::start();
         let mut daemon = start();
         let load = load();
-        let reloads = |expected| {
-            let seen = poll(SOON, || (daemon.reloads() == expected).then_some(()));
-            assert!(seen.is_some(), "{:?} and not {expected:?}: {}", daemon.reloads(), daemon.log());
-        };
         daemon.write("sessions", "one\n");
-        reloads((0, 1));
-        assert!(daemon.log().contains("sessions:1:1"), "{}", daemon.log());
+        reach(&daemon, (0, 1));
+        daemon.running.wait_for_line(SOON, |line| line.contains("sessions:1:1")).unwrap();
         assert_eq!(daemon.metric("exeat_policy_generation"), 1);
         // In place, so that neither the inode nor the length tells.
         fs::write(daemon.path("sessions"), format!("# THE SESSIONS\none:{TOKEN}\n")).unwrap();
-        reloads((1, 1));
+        reach(&daemon, (1, 1));
         assert_eq!(daemon.metric("exeat_policy_generation"), 2);
         load.stop();
         // An empty file has no fault, and opens nothing: it knows no session and allows nothing.
         daemon.write("exeat.toml", "");
-        reloads((2, 1));
+        reach(&daemon, (2, 1));
         assert_eq!(refusal("evil.example:443", &one()).map(|answer| answer.status), Some(407));
         daemon.write("exeat.toml", &good(0));
-        reloads((3, 1));
+        reach(&daemon, (3, 1));
         assert!(refusal("good.example:443", &one()).is_none());
         // A file that only stays broken is not read over and over.
         daemon.write("exeat.toml", "proxy = 1\n");
-        reloads((3, 2));
+        reach(&daemon, (3, 2));
         pause(Duration::from_millis(2500));
         assert_eq!(daemon.reloads(), (3, 2));
         daemon.stop();

@@ -129,7 +129,9 @@ fn tunnels_of_every_kind_are_closed_and_others_live_on() {
             assert!(ended.iter().all(|one| one.end == End::PeerReset), "{:?}", ended[0].end);
         }
         for _ in 0..3 {
-            stays.iter_mut().for_each(|tunnel| ping(tunnel).unwrap());
+            for tunnel in &mut stays {
+                ping(tunnel).unwrap();
+            }
         }
         let revoked = "exeat_tunnel_closes_total{reason=\"revoked\"}";
         daemon.wait_for_metric(revoked, count as u64);
@@ -144,7 +146,9 @@ fn tunnels_of_every_kind_are_closed_and_others_live_on() {
         // A deny rule does it as well, with the allow rule still there.
         let deny = allowing("", &["stays.example"]) + "denied_domains = [\"*.example\"]\n";
         revokes(&mut daemon, &deny, "stays.example", 2);
-        stays.iter_mut().for_each(|tunnel| is_reset(tunnel));
+        for tunnel in &mut stays {
+            is_reset(tunnel);
+        }
         daemon.stop();
     });
 }
@@ -161,7 +165,9 @@ fn tunnels_are_kept_when_that_is_asked_for() {
         // The next request is refused all the same, and by now a tunnel that is not kept would have been closed.
         assert_eq!(refusal("gone.example:443", &one()).unwrap().status, 403);
         pause(Duration::from_millis(300));
-        kept.iter_mut().for_each(|tunnel| ping(tunnel).unwrap());
+        for tunnel in &mut kept {
+            ping(tunnel).unwrap();
+        }
         // The control: the same policy, without the key, closes it at once.
         revokes(&mut daemon, &allowing("", &["stays.example"]), "gone.example", 1);
         is_reset(&mut kept[0]);

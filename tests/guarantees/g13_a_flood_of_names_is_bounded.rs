@@ -36,7 +36,7 @@ const MIB: u64 = 1024 * 1024;
 /// A name like those that data is smuggled out with, no two alike; some as long as names can be.
 fn name(number: usize) -> String {
     let mixed = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    if number % 50 == 0 {
+    if number.is_multiple_of(50) {
         let label = "x".repeat(60);
         return format!("{mixed:016x}.{label}.{label}.{label}.evil.example");
     }

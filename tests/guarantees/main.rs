@@ -1,5 +1,7 @@
 //! One file for each promise of `docs/guarantees.md`, which fails when the promise does not hold.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 #[path = "../support/daemon.rs"]
 mod daemon;
 

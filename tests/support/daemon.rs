@@ -3,7 +3,6 @@
 //!
 //! It always listens on the same ports, so a test with it runs in a private network of its own.
 
-#![expect(clippy::allow_attributes, reason = "an expectation would fail in the target that uses everything")]
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 use std::{
@@ -233,9 +232,8 @@ impl Daemon {
     /// Waits until a series has a value.
     #[track_caller]
     pub(crate) fn wait_for_metric(&self, series: &str, expected: u64) {
-        if poll(SOON, || (self.metric(series) == expected).then_some(())).is_none() {
-            panic!("`{series}` is {}, not {expected}: {}", self.metric(series), self.log());
-        }
+        let reached = poll(SOON, || (self.metric(series) == expected).then_some(()));
+        assert!(reached.is_some(), "`{series}` is {}, not {expected}: {}", self.metric(series), self.log());
     }
 
     /// The whole lines of the audit log so far.
