@@ -1,7 +1,8 @@
 //! The environment of the kit: every variable it reads stands here and nowhere else.
 //!
 //! Reading the environment is left to one file per crate, so that what a test depends on can be
-//! seen at one place.
+//! seen at one place. Where clippy's `disallowed_methods` bans `std::env::{var, var_os}`, this is
+//! the file that expects it.
 
 use std::path::PathBuf;
 

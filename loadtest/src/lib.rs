@@ -13,21 +13,21 @@
 //! A whole test reads like this:
 //!
 //! ```no_run
-//! use exeat_loadtest::client::{Credentials, connect};
+//! use exeat_loadtest::client::connect;
 //! use exeat_loadtest::dns::{Answer, DnsServer, Zone};
 //! use exeat_loadtest::netns::{PrivateNetwork, in_private_network};
 //! use exeat_loadtest::origin::{Origin, Script, http_ok};
 //! use exeat_loadtest::process::Program;
 //! use std::time::Duration;
 //!
-//! #[test]
+//! // with `#[test]` above it
 //! fn an_allowed_name_is_reached() {
 //!     let net = PrivateNetwork::new().address("93.184.216.34").nameserver("9.9.9.9");
-//!     in_private_network(exeat_loadtest::test_name!(), net, || {
+//!     in_private_network(exeat_loadtest::test_name!(), &net, || {
 //!         let zone = Zone::new().with("good.test", Answer::a(["93.184.216.34"]));
 //!         let dns = DnsServer::start("9.9.9.9:53", zone).unwrap();
 //!         let origin = Origin::start("93.184.216.34:80", Script::answer(http_ok("hello"))).unwrap();
-//!         let exeat = Program::new("target/debug/exeat")
+//!         let mut exeat = Program::new("target/debug/exeat")
 //!             .args(["serve", "--no-auth", "--listen", "127.0.0.1:3128", "--allow", "good.test"])
 //!             .start()
 //!             .unwrap();
@@ -38,7 +38,6 @@
 //!         assert!(dns.was_asked("good.test"));
 //!     });
 //! }
-//! # fn main() {}
 //! ```
 
 pub mod ca;

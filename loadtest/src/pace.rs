@@ -1,6 +1,7 @@
 //! Waiting: the one place where the kit's blocking code sleeps or polls.
 //!
-//! Asynchronous code of the kit uses tokio's timers instead.
+//! Asynchronous code of the kit uses tokio's timers instead. Where clippy's `disallowed_methods`
+//! bans `thread::sleep`, this is the file that expects it.
 
 use std::time::{Duration, Instant};
 

@@ -181,7 +181,8 @@ impl Running {
         }
     }
 
-    /// Waits until something listens at `address`.
+    /// Waits until something listens at `address`. The program sees a connection that is closed
+    /// without a byte; where that counts, wait for a line instead.
     pub fn wait_for_port(&mut self, address: SocketAddr, within: Duration) -> io::Result<()> {
         let open = pace::poll(within, || {
             if TcpStream::connect_timeout(&address, PORT_ATTEMPT).is_ok() {
@@ -255,18 +256,19 @@ impl Running {
     }
 
     fn text(&self, output: Output) -> String {
-        let lines = self.lines.lock();
-        lines
-            .kept
-            .iter()
-            .filter(|line| line.output == output)
-            .map(|line| format!("{}\n", line.text))
-            .collect()
+        let mut text = String::new();
+        for line in self.lines.lock().kept.iter().filter(|line| line.output == output) {
+            text.extend([&line.text, "\n"]);
+        }
+        text
     }
 
     fn failure(&self, what: &str) -> io::Error {
-        let written: String = self.lines().iter().map(|line| format!("  {}\n", line.text)).collect();
-        io::Error::other(format!("`{}` {what}; it wrote:\n{written}", self.name))
+        let mut words = format!("`{}` {what}; it wrote:\n", self.name);
+        for line in &self.lines.lock().kept {
+            words.extend(["  ", &line.text, "\n"]);
+        }
+        io::Error::other(words)
     }
 }
 

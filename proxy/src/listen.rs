@@ -84,10 +84,10 @@ impl Listener {
 
     /// With the reserve's descriptor, takes one connection from the queue and ends it.
     fn give_one_up(&mut self) {
-        if self.reserve.take().is_some() {
-            if let Ok((refused, _)) = SockRef::from(&self.socket).accept() {
-                drop(refused);
-            }
+        if self.reserve.take().is_some()
+            && let Ok((refused, _)) = SockRef::from(&self.socket).accept()
+        {
+            drop(refused);
         }
         self.reserve = reserve();
     }

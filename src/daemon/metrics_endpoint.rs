@@ -84,7 +84,6 @@ fn readiness(ready: bool) -> (StatusCode, &'static str) {
 
 /// One request per connection: a scrape every few seconds does not miss the kept connection, and one deadline is
 /// all it takes to bound the connection.
-#[expect(clippy::unused_async, reason = "the shape of a middleware")]
 async fn close(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

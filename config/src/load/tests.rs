@@ -1,3 +1,5 @@
+#![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
+#![expect(clippy::format_push_string, reason = "tests may be plain")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
@@ -202,7 +204,9 @@ fn faults_of_all_sources_are_shown_together() {
         ("sessions", "a:SECRET\n"),
     ]);
     let flags = Flags { listen: words(&["x"]), ..Flags::default() };
-    assert_data_eq!(files.load(&flags).unwrap_err(), str![[r#"
+    assert_data_eq!(
+        files.load(&flags).unwrap_err(),
+        str![[r#"
 error: `--listen`: `x` is not an address with a port
  |
  | --listen x
@@ -216,7 +220,7 @@ error: unknown key `vai` in `proxy`
 3 | vai = true
   | ^^^
 
-hint: known here: `listen`, `sessions`, `profile`, `mode`, `on_revoke`, `sni`, `via`, `metadata`, `head_timeout`, `ask_timeout`, `connect_timeout`, `half_closed_timeout`, `idle_timeout`, `drain_timeout`
+hint: did you mean `via`?
 
 error: a token is 16 to 256 letters, digits, `_` or `-`
  --> DIR/sessions:1:3
@@ -225,7 +229,9 @@ error: a token is 16 to 256 letters, digits, `_` or `-`
   |   ^^^^^^
 
 hint: make one with `openssl rand -hex 32`
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[cfg(unix)]
@@ -270,7 +276,7 @@ fn missing_files() {
 error: cannot read the file: no such file or directory
  --> DIR/nowhere
 
-hint: check the path; a relative one starts at the current directory
+hint: is the path right?
 "#]]
         .raw()
     );
@@ -281,7 +287,7 @@ hint: check the path; a relative one starts at the current directory
 error: cannot read the file: no such file or directory
  --> DIR/exeat.toml
 
-hint: check the path; a relative one starts at the current directory
+hint: is the path right?
 "#]]
         .raw()
     );

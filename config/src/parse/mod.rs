@@ -50,10 +50,11 @@ fn parse_within(file: &mut TextFile, report: &mut Report, max_rules: usize) -> S
     }
     // The tables borrow the text, and masking changes the file: so the text is shared for a moment.
     let text = file.share();
-    let (document, syntax_errors) = DeTable::parse_recoverable(&text);
+    let (document, mut syntax_errors) = DeTable::parse_recoverable(&text);
     file.mask(secrets::find(&text, document.get_ref(), !syntax_errors.is_empty()));
     if !syntax_errors.is_empty() {
         let mut last_line = 0;
+        syntax_errors.sort_by_key(|error| error.span().map(|span| span.start));
         for error in syntax_errors {
             let span = error.span().unwrap_or(0..0);
             // The first of a line is a fault, the others are mostly its consequences.

@@ -48,7 +48,7 @@ fn suspect_lines(text: &str, found: &mut Vec<Range<usize>>) {
         if is_heading {
             below_heading = speaks;
         }
-        if (below_heading || speaks) && !(is_heading && !content.contains('=')) {
+        if (below_heading || speaks) && (!is_heading || content.contains('=')) {
             let value = content.find('=').map_or(0, |sign| sign + 1);
             found.push(start + value..start + content.len());
         }

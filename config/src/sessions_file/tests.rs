@@ -1,3 +1,5 @@
+#![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
+#![expect(clippy::format_collect, reason = "tests may be plain")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use snapbox::{IntoData, assert_data_eq, str};

@@ -1,7 +1,7 @@
 //! A DNS server for tests: answers over UDP and TCP from a table, may lie, and logs every query.
 //!
-//! It owns its sockets and its log. What it answers is described in [`zone`], how that becomes
-//! bytes in [`wire`]. It is an authority for everything: a name that is not in its table does not
+//! It owns its sockets and its log. What it answers is described in `zone.rs`, how that becomes
+//! bytes in `wire.rs`. It is an authority for everything: a name that is not in its table does not
 //! exist, so that a leaked query is a logged NXDOMAIN and never a question to the outside.
 //!
 //! ```

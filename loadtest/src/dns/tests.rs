@@ -1,10 +1,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::{Answer, DnsServer, Kind, Transport, Zone};
+use crate::client::dial;
 use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 fn question(name: &str, kind: RecordType) -> Vec<u8> {
@@ -28,7 +29,7 @@ fn ask(dns: &DnsServer, name: &str, kind: RecordType) -> Message {
 }
 
 fn ask_tcp(dns: &DnsServer, name: &str, kind: RecordType) -> Message {
-    let mut stream = TcpStream::connect(dns.address()).unwrap();
+    let mut stream = dial(dns.address()).unwrap();
     let message = question(name, kind);
     stream.write_all(&u16::try_from(message.len()).unwrap().to_be_bytes()).unwrap();
     stream.write_all(&message).unwrap();

@@ -85,9 +85,10 @@ impl Answer {
     /// # Panics
     /// When one is not an IPv4 address.
     pub fn a<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::addresses(addresses.into_iter().map(|text| match text.parse::<Ipv4Addr>() {
-            Ok(address) => IpAddr::V4(address),
-            Err(_) => panic!("`{text}` is not an IPv4 address"),
+        Self::addresses(addresses.into_iter().map(|text| {
+            let address: Ipv4Addr =
+                text.parse().unwrap_or_else(|_| panic!("`{text}` is not an IPv4 address"));
+            IpAddr::V4(address)
         }))
     }
 
@@ -96,9 +97,10 @@ impl Answer {
     /// # Panics
     /// When one is not an IPv6 address.
     pub fn aaaa<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::addresses(addresses.into_iter().map(|text| match text.parse::<Ipv6Addr>() {
-            Ok(address) => IpAddr::V6(address),
-            Err(_) => panic!("`{text}` is not an IPv6 address"),
+        Self::addresses(addresses.into_iter().map(|text| {
+            let address: Ipv6Addr =
+                text.parse().unwrap_or_else(|_| panic!("`{text}` is not an IPv6 address"));
+            IpAddr::V6(address)
         }))
     }
 

@@ -8,7 +8,7 @@ use crate::{env, pace};
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::io::Write as _;
-use std::net::{Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,6 +16,12 @@ use std::time::Duration;
 /// The file by which the body's end is told to the outer process: a test binary whose filter
 /// matched nothing exits with success, too.
 pub(super) const DONE: &str = "done";
+
+/// How long the addresses may take to be usable.
+const ADDRESS_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a datagram over loopback may take.
+const DATAGRAM_WAIT: Duration = Duration::from_millis(50);
 
 /// Name services that glibc is left with: nothing that asks a daemon over a Unix socket, which a
 /// network namespace does not cut off.
@@ -53,9 +59,24 @@ fn set_up_addresses(net: &PrivateNetwork) {
         "cannot set up the private network: {}\n{commands}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // `::1` appears a moment after `lo` is up.
-    let ready = pace::poll(Duration::from_secs(2), || TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok());
-    assert!(ready.is_some(), "the private network has no IPv6 loopback");
+    let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    for &address in loopback.iter().chain(&net.addresses) {
+        let ready = pace::poll(ADDRESS_WAIT, || is_usable(address).then_some(()));
+        assert!(ready.is_some(), "`{address}` cannot be used in the private network");
+    }
+}
+
+/// Whether a datagram to `address` arrives. Less is not enough: the kernel makes an IPv6 address
+/// local from a work queue, after it can already be bound and after there is a route to it.
+fn is_usable(address: IpAddr) -> bool {
+    let deliver = || -> std::io::Result<usize> {
+        let socket = UdpSocket::bind((address, 0))?;
+        socket.set_read_timeout(Some(DATAGRAM_WAIT))?;
+        socket.connect(socket.local_addr()?)?;
+        socket.send(b"x")?;
+        socket.recv(&mut [0])
+    };
+    deliver().is_ok_and(|length| length == 1)
 }
 
 fn set_up_files(net: &PrivateNetwork, exchange: &Path) {

@@ -6,22 +6,21 @@
 //!
 //! `unshare(CLONE_NEWUSER)` needs a single-threaded process, which a test binary is not. So the
 //! test runs itself a second time under `unshare(1)`: this file owns the description of the
-//! network, [`outer`] starts the second process and judges it, [`inside`] sets the network up there.
+//! network, `outer.rs` starts the second process and judges it, `inside.rs` sets the network up there.
 //!
 //! ```no_run
 //! use exeat_loadtest::netns::{PrivateNetwork, in_private_network};
 //! use std::net::{TcpListener, TcpStream};
 //!
-//! #[test]
+//! // with `#[test]` above it
 //! fn a_public_looking_address_is_local() {
 //!     let net = PrivateNetwork::new().address("93.184.216.34").host("93.184.216.34", "good.test");
-//!     in_private_network(exeat_loadtest::test_name!(), net, || {
+//!     in_private_network(exeat_loadtest::test_name!(), &net, || {
 //!         let listener = TcpListener::bind("93.184.216.34:80").unwrap();
 //!         TcpStream::connect("good.test:80").unwrap();
 //!         listener.accept().unwrap();
 //!     });
 //! }
-//! # fn main() {}
 //! ```
 //!
 //! Needs `unshare` (util-linux) and `ip` (iproute2) and a kernel that lets the user make
@@ -201,18 +200,19 @@ impl Default for PrivateNetwork {
 ///
 /// The outer process runs this very test a second time inside new namespaces and waits for it; the
 /// inner one sets the network up and calls `body`. Whatever the inner run started in its process
-/// group is killed when it ends.
+/// group is killed when it ends. Whatever the test does outside of `body` is done twice, once on the
+/// machine's own network; a body that needs asynchronous code builds a runtime of its own.
 ///
 /// # Panics
 /// In the outer process when the body fails, takes longer than the network's timeout, or never ran
 /// (a wrong `test_name`), with everything it printed; and under `CI=true` when the machine cannot
 /// make private networks.
-pub fn in_private_network(test_name: &str, net: PrivateNetwork, body: impl FnOnce()) {
+pub fn in_private_network(test_name: &str, net: &PrivateNetwork, body: impl FnOnce()) {
     if let Some(test) = crate::env::inside() {
         assert_eq!(test, test_name, "one private network inside another is not supported");
-        inside::run(&net, body);
+        inside::run(net, body);
     } else {
-        outer::run(test_name, &net);
+        outer::run(test_name, net);
     }
 }
 
@@ -226,8 +226,5 @@ pub fn libtest_name(type_name: &'static str) -> &'static str {
 }
 
 fn parsed(address: &str) -> IpAddr {
-    match address.parse() {
-        Ok(address) => address,
-        Err(_) => panic!("`{address}` is not an IP address"),
-    }
+    address.parse().unwrap_or_else(|_| panic!("`{address}` is not an IP address"))
 }

@@ -83,9 +83,9 @@ fn find_means() -> Result<Means, String> {
         if attempt.status.success() {
             return Ok(Means { unshare, flags });
         }
-        why = String::from_utf8_lossy(&attempt.stderr).trim().to_owned();
+        why = String::from_utf8_lossy(&attempt.stderr).into_owned();
     }
-    Err(format!("this machine does not let us make a private network: {why}"))
+    Err(format!("this machine does not let us make a private network: {}", why.trim()))
 }
 
 fn start(means: &Means, test_name: &str, exchange: &TempDir) -> Child {

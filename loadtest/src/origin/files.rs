@@ -2,6 +2,7 @@
 
 use super::request::Request;
 use super::script::{Script, Step, http_answer};
+use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 /// Serves the files below `root` by `GET` and `HEAD`; a directory answers with its `index.html`,
@@ -52,8 +53,12 @@ fn listing(directory: &Path) -> Option<Vec<u8>> {
         })
         .collect();
     names.sort();
-    let links: String = names.iter().map(|name| format!("<a href=\"{name}\">{name}</a><br>\n")).collect();
-    Some(format!("<!DOCTYPE html><html><body>\n{links}</body></html>\n").into_bytes())
+    let mut page = String::from("<!DOCTYPE html><html><body>\n");
+    for name in names {
+        let _ = writeln!(page, "<a href=\"{name}\">{name}</a><br>");
+    }
+    page.push_str("</body></html>\n");
+    Some(page.into_bytes())
 }
 
 fn kind(file: &Path) -> &'static str {

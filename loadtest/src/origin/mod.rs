@@ -1,7 +1,7 @@
 //! Origins: servers that do exactly what a script says and record every byte they get.
 //!
-//! It owns the listener and the recordings. What an origin does is a [`Script`] (in [`script`]),
-//! how a connection carries it out stands in [`serve`]. One origin serves plain TCP or TLS; HTTP
+//! It owns the listener and the recordings. What an origin does is a [`Script`] (in `script.rs`),
+//! how a connection carries it out stands in `serve.rs`. One origin serves plain TCP or TLS; HTTP
 //! bodies, bulk bytes, echoes, banners and every kind of misbehaviour are steps of the script.
 //!
 //! ```
@@ -83,9 +83,8 @@ impl Origin {
     /// Waits until at least `count` connections were opened and all of them have ended, and gives
     /// what they sent. After `within` it gives what there is.
     pub fn wait_for_ended(&self, count: usize, within: Duration) -> Vec<Recording> {
-        let ended = |all: &[Recording]| all.len() >= count && all.iter().all(|one| one.end != End::Open);
-        pace::poll(within, || Some(self.recordings()).filter(|all| ended(all)))
-            .unwrap_or_else(|| self.recordings())
+        pace::poll(within, || self.recordings.have_ended(count).then_some(()));
+        self.recordings()
     }
 
     /// Waits until `is_there` holds for the recordings; `false` if it does not `within` that time.

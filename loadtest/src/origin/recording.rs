@@ -80,6 +80,11 @@ impl Recordings {
         self.with(|all| all.len())
     }
 
+    /// Whether there are at least `count` connections and none is open.
+    pub(super) fn have_ended(&self, count: usize) -> bool {
+        self.with(|all| all.len() >= count && all.iter().all(|one| one.end != End::Open))
+    }
+
     /// Opens the recording of a new connection.
     pub(super) fn open(&self, peer: SocketAddr) -> Recorder {
         let recording = Recording {

@@ -2,6 +2,7 @@
 
 use super::request::Request;
 use std::fmt;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -170,7 +171,10 @@ pub fn http_ok(body: impl AsRef<[u8]>) -> Vec<u8> {
 /// An answer with a `Content-Length`; `status` is code and reason.
 pub fn http_answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
-    let fields: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let head = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
+    let mut head = format!("HTTP/1.1 {status}\r\n");
+    for (name, value) in headers {
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    let _ = write!(head, "Content-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }

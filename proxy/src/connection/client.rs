@@ -1,6 +1,6 @@
 //! A client's side of a connection: its bytes, its deadline, its seat in the lobby.
 
-use std::{future, io, sync::Arc, time::Duration};
+use std::{future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
     io::AsyncWriteExt as _,
@@ -28,6 +28,7 @@ use crate::{
 pub(super) struct Client<'a> {
     pub(super) proxy: &'a Proxy,
     pub(super) io: Buffered,
+    peer: SocketAddr,
     pub(super) identity: Identity,
     admission: Admission,
     /// Held until the client has authenticated.
@@ -41,6 +42,7 @@ impl<'a> Client<'a> {
         Self {
             proxy,
             io: Buffered::new(accepted.stream),
+            peer: accepted.peer,
             identity: accepted.identity,
             admission,
             seat: Some(proxy.lobby.enter()),
@@ -76,7 +78,7 @@ impl<'a> Client<'a> {
     ) -> Result<Arc<Session>, Failure> {
         if self.admission == Admission::Full {
             let failure = Failure::new(Reason::Limit, "too many connections");
-            flow::turned_away(self.proxy, protocol, &failure);
+            self.turned_away(protocol, &failure);
             return Err(failure);
         }
         match authenticate(&self.identity, &self.proxy.registry, credentials) {
@@ -85,7 +87,7 @@ impl<'a> Client<'a> {
                 Ok(session)
             }
             Err(failure) => {
-                flow::turned_away(self.proxy, protocol, &failure);
+                self.turned_away(protocol, &failure);
                 if failure.reason == Reason::AuthFailed {
                     self.proxy.recorder.metrics().auth_failure(protocol);
                     let delay = self.proxy.brake.failure();
@@ -96,6 +98,11 @@ impl<'a> Client<'a> {
                 Err(failure)
             }
         }
+    }
+
+    /// Records that it was refused before it was known whose it is, or where it wanted to go.
+    pub(super) fn turned_away(&self, protocol: Protocol, failure: &Failure) {
+        flow::turned_away(self.proxy, self.peer, protocol, failure);
     }
 
     /// Sends bytes that the client has to take within the time for one answer.
@@ -142,7 +149,8 @@ impl<'a> Client<'a> {
 
     /// The same client, about to send another request.
     pub(super) fn between_requests(mut self) -> Self {
-        self.due_in(limits::KEEP_ALIVE);
+        let is_silent = self.io.held().is_empty();
+        self.due_in(if is_silent { limits::KEEP_ALIVE } else { self.proxy.tuning().head_timeout });
         self
     }
 }

@@ -3,7 +3,10 @@
 //! [`Flow::open`] is decide → resolve → dial, the same for every protocol, and writes the first line of the record
 //! whatever came of it; [`Flow::close`] writes the second.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use exeat_config::{SessionId, Target};
 
@@ -63,17 +66,19 @@ impl<'a> Flow<'a> {
 
     /// Stages 5 and 6.
     pub(super) async fn connect(&mut self, permit: &Permit) -> Result<Upstream, Failure> {
-        let connected = async {
-            let resolved = self.resolve(permit).await?;
-            self.dial(permit, &resolved).await
-        };
-        match connected.await {
+        match self.reach(permit).await {
             Ok(upstream) => {
                 self.record_permit(permit, &upstream.fates);
                 Ok(upstream)
             }
             Err(failure) => Err(self.failed(failure)),
         }
+    }
+
+    /// Stages 5 and 6 without a record, for a flow that has its first line already.
+    pub(super) async fn reach(&self, permit: &Permit) -> Result<Upstream, Failure> {
+        let resolved = self.resolve(permit).await?;
+        self.dial(permit, &resolved).await
     }
 
     /// Writes both lines of a flow that did not come to be.
@@ -160,7 +165,7 @@ impl<'a> Flow<'a> {
     }
 
     fn record_failure(&self, failure: &Failure) {
-        log_failure(self.proxy, self.protocol, Some(&self.session.id), failure);
+        self.log(failure);
         self.proxy.recorder.open(&OpenRecord {
             outcome: failure.outcome(),
             reason: Some(failure.reason),
@@ -169,6 +174,11 @@ impl<'a> Flow<'a> {
             addresses: &failure.addresses,
             ..self.blank()
         });
+    }
+
+    /// Says in the log what became of it.
+    pub(super) fn log(&self, failure: &Failure) {
+        log_failure(self.proxy, self.protocol, Ok(&self.session.id), failure);
     }
 
     fn blank(&self) -> OpenRecord<'_> {
@@ -212,8 +222,8 @@ impl<'a> Flow<'a> {
 }
 
 /// Records a connection that ended before it was known whose it is, or where it wanted to go.
-pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) {
-    log_failure(proxy, protocol, None, failure);
+pub(super) fn turned_away(proxy: &Proxy, peer: SocketAddr, protocol: Protocol, failure: &Failure) {
+    log_failure(proxy, protocol, Err(peer), failure);
     let flow = proxy.recorder.next_flow();
     proxy.recorder.open(&OpenRecord {
         flow,
@@ -237,19 +247,21 @@ pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) 
     });
 }
 
-/// Says so in the log, as often as the log's limit allows. The record is complete, whatever the log says.
-fn log_failure(proxy: &Proxy, protocol: Protocol, session: Option<&SessionId>, failure: &Failure) {
+/// Says in the log whom it concerns (a session, or a peer that is none yet) and why, as often as the log's limit allows.
+/// The record is complete, whatever the log says.
+fn log_failure(proxy: &Proxy, protocol: Protocol, whom: Result<&SessionId, SocketAddr>, failure: &Failure) {
     // Clients ask without credentials first, as a matter of course.
     if failure.reason == Reason::AuthRequired {
         return;
     }
     if let Some(suppressed) = proxy.log_limit.admit(clock::now()) {
         tracing::info!(
-            session = session.map(SessionId::as_str),
+            session = whom.ok().map(SessionId::as_str),
+            peer = whom.err().map(tracing::field::display),
             protocol = protocol.slug(),
             reason = failure.reason.slug(),
             suppressed = (suppressed > 0).then_some(suppressed),
-            "refused: {}",
+            "{}",
             failure.sentence
         );
     }

@@ -5,21 +5,21 @@ use std::{io, sync::Arc};
 use exeat_config::Target;
 use tokio::time::timeout_at;
 
-use super::{
-    client::Client,
-    flow::{self, Flow},
-};
+use super::{client::Client, flow::Flow};
 use crate::{
     buffered::Buffered,
     decide::{AdmittedAddr, Permit, Reason},
     dial::Upstream,
     failure::Failure,
     flow::{AddressFate, ClosedBy, Protocol, Tally},
-    handshake::http::{HeadReader, Method, Parsed, Plain, Request, RequestForm, local},
+    handshake::http::{
+        HeadReader, Method, Parsed, Plain, Request, RequestForm, local,
+        rewrite::{Persistence, Via},
+    },
     limits,
     relay::{
         self, Ends, SniGate,
-        http::{Exchange, ExchangeError, ExchangeOptions},
+        http::{self, Counters, Exchange, ExchangeOptions, UpstreamUse},
     },
     reply::{self, After, BodyKind},
     sessions::Session,
@@ -45,8 +45,7 @@ struct Kept {
     target: Target,
     addr: AdmittedAddr,
     generation: u64,
-    /// True until it has carried a request.
-    is_fresh: bool,
+    past: UpstreamUse,
 }
 
 pub(super) async fn serve(mut client: Client<'_>) {
@@ -56,7 +55,7 @@ pub(super) async fn serve(mut client: Client<'_>) {
             Ok(Some(request)) => request,
             Ok(None) => return,
             Err(failure) => {
-                flow::turned_away(client.proxy, Protocol::Http, &failure);
+                client.turned_away(Protocol::Http, &failure);
                 return client.last_words(&reply::http(&failure, After::Close, BodyKind::Text)).await;
             }
         };
@@ -83,8 +82,7 @@ async fn read_head(client: &mut Client<'_>) -> Result<Option<Request>, Failure> 
         let silent = client.io.held().is_empty();
         let filled = client.wait(async |io, due| timeout_at(due, io.fill(missing)).await).await;
         match filled {
-            None => return Ok(None),
-            Some(Ok(Ok(0) | Err(_))) => return Ok(None),
+            None | Some(Ok(Ok(0) | Err(_))) => return Ok(None),
             Some(Ok(Ok(_))) if silent => client.due_in(client.proxy.tuning().head_timeout),
             Some(Ok(Ok(_))) => {}
             Some(Err(_elapsed)) if silent => return Ok(None),
@@ -112,12 +110,12 @@ async fn answer<'a>(mut client: Client<'a>, request: Request, kept: &mut Option<
     };
     match &request.form {
         RequestForm::Authority(target) => {
-            let mut flow = Flow::new(client.proxy, session, protocol, target.clone());
+            let flow = Flow::new(client.proxy, session, protocol, target.clone());
             tunnel(client, &request, flow).await;
             Next::End
         }
         RequestForm::Absolute { target, path_and_query } => {
-            let mut flow = Flow::new(client.proxy, session, protocol, target.clone());
+            let flow = Flow::new(client.proxy, session, protocol, target.clone());
             let plain = Plain { request: &request, target, path_and_query };
             forward(client, plain, flow, kept).await
         }
@@ -153,7 +151,7 @@ async fn tunnel(mut client: Client<'_>, request: &Request, mut flow: Flow<'_>) {
 async fn forward<'a>(
     mut client: Client<'a>,
     plain: Plain<'_>,
-    mut flow: Flow<'_>,
+    mut flow: Flow<'a>,
     kept: &mut Option<Kept>,
 ) -> Next<'a> {
     let request = plain.request;
@@ -167,14 +165,78 @@ async fn forward<'a>(
         return finish(client, request, &answer).await;
     }
     let mut upstream = match kept.take().filter(|kept| kept.serves(&flow, &permit)) {
-        Some(kept) => kept,
+        Some(kept) => {
+            flow.record_permit(&permit, &[(kept.addr.get().ip(), AddressFate::Connected)]);
+            kept
+        }
         None => match flow.connect(&permit).await {
             Ok(upstream) => Kept::new(upstream, &flow, &permit),
             Err(failure) => return refuse(client, request, &failure, true).await,
         },
     };
-    let _ = &mut upstream;
-    Next::End
+    let mut counters = Counters::default();
+    let tuning = client.proxy.tuning();
+    let mut options = ExchangeOptions {
+        via: if tuning.via { Via::Add } else { Via::Omit },
+        idle_timeout: tuning.silence.idle,
+        upstream: if request.keep_alive { Persistence::Keep } else { Persistence::Close },
+        upstream_use: upstream.past,
+    };
+    loop {
+        let standing = flow.standing(upstream.addr);
+        let exchange = http::exchange(&mut client.io, &mut upstream.stream, plain, &options, &mut counters);
+        let exchanged = tokio::select! {
+            biased;
+            exchanged = exchange => exchanged,
+            closed_by = standing.until_lost() => {
+                relay::reset_on_close(client.io.stream());
+                relay::reset_on_close(upstream.stream.stream());
+                flow.close(counters.tally(closed_by));
+                return Next::End;
+            }
+        };
+        match exchanged {
+            Ok(Exchange::Done { client: goes_on, upstream: stays, .. }) => {
+                flow.close(counters.tally(ClosedBy::Both));
+                if stays == Persistence::Keep {
+                    upstream.past = UpstreamUse::Reused;
+                    *kept = Some(upstream);
+                }
+                if goes_on == Persistence::Keep {
+                    return Next::Request(client.between_requests());
+                }
+                client.linger().await;
+                return Next::End;
+            }
+            Ok(Exchange::Upgraded) => {
+                let (client, from_client) = client.io.into_parts();
+                let (upstream, from_upstream) = upstream.stream.into_parts();
+                let ends = Ends { client, from_client, upstream, from_upstream };
+                let tally = relay::tunnel(ends, &standing, None, tuning.silence).await;
+                flow.close(counters.add(tally));
+                return Next::End;
+            }
+            // The origin closed a kept connection just when it was used again: the same once more, freshly dialled.
+            Err(error) if error.may_retry => match flow.reach(&permit).await {
+                Ok(fresh) => {
+                    upstream = Kept::new(fresh, &flow, &permit);
+                    options.upstream_use = upstream.past;
+                }
+                Err(failure) => {
+                    flow.close(counters.tally(error.closed_by()));
+                    return refuse(client, request, &failure, true).await;
+                }
+            },
+            Err(error) => {
+                flow.close(counters.tally(error.closed_by()));
+                if let Some(failure) = error.failure(plain) {
+                    flow.log(&failure);
+                    refuse(client, request, &failure, false).await;
+                }
+                return Next::End;
+            }
+        }
+    }
 }
 
 impl Kept {
@@ -185,7 +247,7 @@ impl Kept {
             target: flow.target.clone(),
             addr: upstream.addr,
             generation: permit.generation(),
-            is_fresh: true,
+            past: UpstreamUse::Fresh,
         }
     }
 

@@ -390,7 +390,8 @@ impl Writer {
     /// Counts what is lost: the rest of the batch, and what came after it.
     fn give_up(mut self) {
         self.rewind_to_line();
-        let lines = self.batch[self.written..].iter().filter(|&&byte| byte == b'\n').count();
+        // Each line has its newline, so there is one piece more than there are lines.
+        let lines = self.batch[self.written..].split(|&byte| byte == b'\n').count() - 1;
         let queued = mem::take(&mut self.shared.lock().records);
         self.shared.drop_records((lines + queued) as u64);
     }

@@ -75,14 +75,14 @@ impl Collector for Blocked {
                     pair("port", &hot.port.to_string()),
                     pair("reason", hot.reason.slug()),
                 ]);
-                let mut gauge = proto::Gauge::new();
+                let mut gauge = proto::Gauge::default();
                 gauge.set_value(hot.seen as f64);
                 metric.set_gauge(gauge);
                 metric
             })
             .collect();
-        let mut evicted = proto::Metric::new();
-        let mut counter = proto::Counter::new();
+        let mut evicted = proto::Metric::default();
+        let mut counter = proto::Counter::default();
         counter.set_value(sketch.evicted() as f64);
         evicted.set_counter(counter);
         vec![
@@ -106,7 +106,7 @@ fn label_of(host: &Host) -> Cow<'_, str> {
 }
 
 fn pair(name: &str, value: &str) -> proto::LabelPair {
-    let mut pair = proto::LabelPair::new();
+    let mut pair = proto::LabelPair::default();
     pair.set_name(name.to_owned());
     pair.set_value(value.to_owned());
     pair
@@ -118,7 +118,7 @@ fn family(
     kind: proto::MetricType,
     series: Vec<proto::Metric>,
 ) -> proto::MetricFamily {
-    let mut family = proto::MetricFamily::new();
+    let mut family = proto::MetricFamily::default();
     family.set_name(name.to_owned());
     family.set_help(help.to_owned());
     family.set_field_type(kind);

@@ -53,7 +53,9 @@ fn counted() -> Metrics {
     for &protocol in <Protocol as Label>::ALL {
         for &outcome in <Outcome as Label>::ALL {
             metrics.request(protocol, outcome, None);
-            Reason::ALL.into_iter().for_each(|reason| metrics.request(protocol, outcome, Some(reason)));
+            for reason in Reason::ALL {
+                metrics.request(protocol, outcome, Some(reason));
+            }
         }
         metrics.auth_failure(protocol);
         for &closed_by in <ClosedBy as Label>::ALL {
@@ -64,10 +66,18 @@ fn counted() -> Metrics {
     }
     metrics.blocked(&target("evil.example:443"), Reason::NotListed);
     metrics.connect(Duration::from_millis(3), Ok(()));
-    Reason::ALL.into_iter().for_each(|reason| metrics.connect(Duration::ZERO, Err(reason)));
-    <DnsResult as Label>::ALL.iter().for_each(|&result| metrics.dns(result, Duration::from_millis(1)));
-    AddressClass::ALL.into_iter().for_each(|class| metrics.denied_address(class));
-    <SniResult as Label>::ALL.iter().for_each(|&result| metrics.sni(result));
+    for reason in Reason::ALL {
+        metrics.connect(Duration::ZERO, Err(reason));
+    }
+    for &result in <DnsResult as Label>::ALL {
+        metrics.dns(result, Duration::from_millis(1));
+    }
+    for class in AddressClass::ALL {
+        metrics.denied_address(class);
+    }
+    for &result in <SniResult as Label>::ALL {
+        metrics.sni(result);
+    }
     metrics.sessions(7);
     metrics.policy(1);
     metrics.reload(ReloadResult::Success, 2);
@@ -150,7 +160,9 @@ fn documented() -> BTreeMap<String, (String, Vec<String>)> {
 #[cfg_attr(not(target_os = "linux"), ignore = "process_* come from /proc")]
 fn the_document_and_the_code_agree() {
     let mut families = rendered(&counted().render());
-    families.values_mut().for_each(|(_, labels)| labels.sort());
+    for (_, labels) in families.values_mut() {
+        labels.sort();
+    }
     assert_eq!(families, documented());
 }
 

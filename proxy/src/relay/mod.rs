@@ -5,7 +5,7 @@
 //! in `http`.
 
 mod copy;
-pub(crate) mod http;
+pub mod http;
 mod sni;
 mod standing;
 
@@ -152,6 +152,6 @@ async fn end(client: &mut TcpStream, upstream: &TcpStream, closed_by: ClosedBy) 
 }
 
 /// Closing the socket will send a reset (SO_LINGER 0). That this can fail on a dead socket does not matter.
-fn reset_on_close(socket: &TcpStream) {
+pub(crate) fn reset_on_close(socket: &TcpStream) {
     let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
 }

@@ -99,7 +99,7 @@ fn a_compiled_rule_takes_less_than_150_bytes() {
     let network = NetworkPolicy { allowed: Some(rules), ..NetworkPolicy::default() };
     let before = sys::live();
     let policy = Policy::compile(&network, Mode::Enforce, true, 1);
-    let each = (sys::live() - before) / RULES as i64;
+    let each = sys::live().wrapping_sub(before) / RULES;
     assert_eq!(policy.rules(), RULES);
     assert!(each < 150, "{each} bytes a rule");
 }

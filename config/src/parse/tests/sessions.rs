@@ -112,7 +112,7 @@ error: `sessions.six:six.profile` names the profile `defualt`, which does not ex
 13 | profile = "defualt"
    |           ^^^^^^^^^
 
-hint: add `[profiles.defualt]`
+hint: did you mean `default`?
 
 error: session `seven` has the same token as session `eight`
   --> exeat.toml:14:11

@@ -117,33 +117,7 @@ error: this is not TOML: missing comma between array elements, expected `,`
 3 | mode = enforce
   | ^
 
-error: this is not TOML: string values must be quoted, expected literal string
- --> exeat.toml:3:1
-  |
-3 | mode = enforce
-  | ^^^^
-
-hint: put the text in double quotes
-
-error: this is not TOML: unexpected `=` in array, expected value, `]`
- --> exeat.toml:3:6
-  |
-3 | mode = enforce
-  |      ^
-
-error: this is not TOML: missing comma between array elements, expected `,`
- --> exeat.toml:3:8
-  |
-3 | mode = enforce
-  |        ^
-
-error: this is not TOML: string values must be quoted, expected literal string
- --> exeat.toml:3:8
-  |
-3 | mode = enforce
-  |        ^^^^^^^
-
-hint: put the text in double quotes
+hint: is the `]` of a list above missing?
 
 error: this is not TOML: missing comma between array elements, expected `,`
  --> exeat.toml:4:1
@@ -151,51 +125,13 @@ error: this is not TOML: missing comma between array elements, expected `,`
 4 | mode = "report"
   | ^
 
-error: this is not TOML: string values must be quoted, expected literal string
- --> exeat.toml:4:1
-  |
-4 | mode = "report"
-  | ^^^^
-
-hint: put the text in double quotes
-
-error: this is not TOML: unexpected `=` in array, expected value, `]`
- --> exeat.toml:4:6
-  |
-4 | mode = "report"
-  |      ^
-
-error: this is not TOML: missing comma between array elements, expected `,`
- --> exeat.toml:4:8
-  |
-4 | mode = "report"
-  |        ^
+hint: is the `]` of a list above missing?
 
 error: this is not TOML: missing comma between array elements, expected `,`
  --> exeat.toml:5:1
   |
 5 | [dns
   | ^
-
-error: this is not TOML: string values must be quoted, expected literal string
- --> exeat.toml:5:2
-  |
-5 | [dns
-  |  ^^^
-
-hint: put the text in double quotes
-
-error: this is not TOML: unclosed array, expected `]`
- --> exeat.toml:5:5
-  |
-5 | [dns
-  |     ^
-
-error: this is not TOML: unclosed array, expected `]`
- --> exeat.toml:5:5
-  |
-5 | [dns
-  |     ^
 "#]]
         .raw()
     );

@@ -3,7 +3,7 @@
 use exeat_config::{HostPattern, settings::Mode};
 
 use super::{Setup, network, port_ranges, rule, target};
-use crate::decide::{Finding, Verdict, index::Index};
+use crate::decide::{Finding, Reason, Verdict, index::Index};
 
 fn check(setup: &Setup, text: &str, sentence: &str, hint: Option<&str>) {
     let target = target(text);
@@ -70,7 +70,7 @@ fn explanations_carry_the_rule_and_its_origin() {
     let explain = |setup: &Setup, text: &str| {
         let target = target(text);
         let explanation = setup.decide_target(&target).explain(&target);
-        (explanation.finding, explanation.reason.map(|r| r.slug()), explanation.rule, explanation.origin)
+        (explanation.finding, explanation.reason.map(Reason::slug), explanation.rule, explanation.origin)
     };
     let owned = |text: &str| Some(text.to_owned());
     let setup = Setup::listed(&["x.example", "*.good.example:443"], &["bad.example"]).audience();

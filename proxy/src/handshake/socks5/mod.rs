@@ -10,6 +10,8 @@ pub mod greeting;
 pub mod password;
 pub mod request;
 
+#[cfg(test)]
+mod driver_tests;
 mod parsed;
 mod rep;
 #[cfg(test)]

@@ -235,7 +235,7 @@ fn answers_of_our_own() {
                  Proxy-Authorization: c\r\nMax-Forwards: 0\r\n\r\n";
     assert_eq!(
         answer(trace).unwrap(),
-        "HTTP/1.1 200 OK\r\nContent-Type: message/http\r\nContent-Length: 74\r\n\r\n\
+        "HTTP/1.1 200 OK\r\nContent-Type: message/http\r\nContent-Length: 70\r\n\r\n\
          TRACE http://a.test/x HTTP/1.1\r\nHost: a.test\r\nX:y\r\nMax-Forwards: 0\r\n\r\n"
     );
 }

@@ -1,0 +1,13 @@
+//! The corpus of the fuzz target `head`, and 10,000 mutations of it, in an ordinary test.
+
+#![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests")]
+
+#[path = "../../fuzz/invariants/head.rs"]
+mod invariants;
+#[path = "../../fuzz/invariants/replay.rs"]
+mod replay;
+
+#[test]
+fn the_invariants_hold() {
+    replay::replay("head", invariants::check);
+}
