@@ -46,7 +46,7 @@ fn curl_is_let_through_and_refused_in_words() {
     if !require_program("curl") {
         return;
     }
-    in_private_network(test_name!(), network(), || {
+    in_private_network(test_name!(), &network(), || {
         let World { dns, good, evil } = World::new();
         let exeat = Serve::new()
             .listen("127.0.0.1:3128")
@@ -117,7 +117,7 @@ fn curl_fetches_https_through_a_tunnel_and_not_from_elsewhere() {
     if !require_program("curl") {
         return;
     }
-    in_private_network(test_name!(), network(), || {
+    in_private_network(test_name!(), &network(), || {
         let World { dns, .. } = World::new();
         let tls = Tls::new();
         let names = &["good.test", "evil.example"];
@@ -172,7 +172,7 @@ fn check(exeat: &Exeat, host: &str, port: u16, expected: Option<&str>) {
 
 #[test]
 fn the_verdict_is_the_same_in_every_protocol() {
-    in_private_network(test_name!(), network(), || {
+    in_private_network(test_name!(), &network(), || {
         let World { dns, good, evil } = World::new();
         let exeat = Serve::new()
             .allow("good.example:80")
@@ -214,7 +214,7 @@ fn the_verdict_is_the_same_in_every_protocol() {
 /// What is no host at all has one answer too, and reaches neither a rule nor a resolver.
 #[test]
 fn what_is_no_host_is_refused_in_every_protocol() {
-    in_private_network(test_name!(), network(), || {
+    in_private_network(test_name!(), &network(), || {
         let World { dns, good, .. } = World::new();
         // Nothing is filtered: only that they are no hosts stands between these and a resolver.
         let exeat = Serve::new().config("[profiles.default.network]\nfilter = \"off\"\n").start();
@@ -247,7 +247,7 @@ fn what_is_no_host_is_refused_in_every_protocol() {
 /// What a client sends before it knows that it is refused goes nowhere.
 #[test]
 fn bytes_behind_a_refused_head_reach_nobody() {
-    in_private_network(test_name!(), network(), || {
+    in_private_network(test_name!(), &network(), || {
         let World { good, evil, .. } = World::new();
         let exeat = Serve::new().allow("good.example").start();
         let head = |authority: &str| {
