@@ -118,7 +118,7 @@ fn curl_fetches_https_through_a_tunnel_and_not_from_elsewhere() {
         return;
     }
     in_private_network(test_name!(), &network(), || {
-        let World { dns, .. } = World::new();
+        let World { dns, good: _good, evil: _evil } = World::new();
         let tls = Tls::new();
         let names = &["good.test", "evil.example"];
         let good = tls.origin("93.184.216.34:443", names, Script::answer(http_ok("secret")));
@@ -215,7 +215,7 @@ fn the_verdict_is_the_same_in_every_protocol() {
 #[test]
 fn what_is_no_host_is_refused_in_every_protocol() {
     in_private_network(test_name!(), &network(), || {
-        let World { dns, good, .. } = World::new();
+        let World { dns, good, evil: _evil } = World::new();
         // Nothing is filtered: only that they are no hosts stands between these and a resolver.
         let exeat = Serve::new().config("[profiles.default.network]\nfilter = \"off\"\n").start();
         assert_eq!(Way::Connect.ask(&exeat, "good.example", 80), Said::Yes);
@@ -248,11 +248,13 @@ fn what_is_no_host_is_refused_in_every_protocol() {
 #[test]
 fn bytes_behind_a_refused_head_reach_nobody() {
     in_private_network(test_name!(), &network(), || {
-        let World { good, evil, .. } = World::new();
+        let World { dns: _dns, good, evil } = World::new();
         let exeat = Serve::new().allow("good.example").start();
         let head = |authority: &str| {
             let login = exeat.authorization();
-            format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\nGET /early HTTP/1.1\r\n\r\n")
+            format!(
+                "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\nGET /early HTTP/1.1\r\n\r\n"
+            )
         };
         connect_raw(exeat.proxy(), head("evil.example:80")).unwrap_err().refusal();
         let mut tunnel = connect_raw(exeat.proxy(), head("good.example:80")).unwrap();

@@ -112,7 +112,8 @@ fn silence_while_the_name_is_looked_up() {
                 Way::Http => b"HTTP/1.1 200 OK\r\n",
                 Way::SocksName | Way::SocksAddress => &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0],
             };
-            let got = Exchange::new().until_length(wanted.len()).timeout(SOON).run_on(&mut client, "").unwrap();
+            let got =
+                Exchange::new().until_length(wanted.len()).timeout(SOON).run_on(&mut client, "").unwrap();
             assert!(got.bytes.starts_with(wanted), "{way:?}: {}", got.text());
             assert!(origin.wait_until(SOON, |seen| !seen.is_empty()));
         }

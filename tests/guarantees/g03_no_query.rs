@@ -158,7 +158,8 @@ fn report_mode_asks_only_for_what_it_lets_through() {
     in_private_network(test_name!(), &network(), || {
         let (dns, origin) = (lying_dns(), origin());
         let exeat = Serve::new().allow("good.example").deny("denied.example").report_only().start();
-        for host in ["metadata.google.internal", "metadata", "printer", "x.local", "x.internal", "localhost"] {
+        for host in ["metadata.google.internal", "metadata", "printer", "x.local", "x.internal", "localhost"]
+        {
             check(&exeat, host, 80);
         }
         assert_eq!(dns.names_asked(), [""; 0]);
@@ -198,11 +199,13 @@ fn hostile_bytes_cause_no_query() {
         ];
         for name in hostile {
             let prologue = exeat_loadtest::client::socks5_login(login);
-            let request = exeat_loadtest::client::socks5_request(1, &exeat_loadtest::client::SocksHost::name(name), 80);
+            let request =
+                exeat_loadtest::client::socks5_request(1, &exeat_loadtest::client::SocksHost::name(name), 80);
             let all = [b"\x05\x01\x02".as_slice(), &prologue, &request].concat();
             let got = Exchange::new().timeout(SOON).run(exeat.proxy(), all).unwrap();
             assert_eq!(&got.bytes[..6], [5, 2, 1, 0, 5, 1], "{name:?}: {:?}", got.bytes);
-            let connect = [b"CONNECT ", name, b":80 HTTP/1.0\r\n", authorization.as_bytes(), b"\r\n"].concat();
+            let connect =
+                [b"CONNECT ", name, b":80 HTTP/1.0\r\n", authorization.as_bytes(), b"\r\n"].concat();
             let mut client = dial(exeat.proxy()).unwrap();
             let got = Exchange::new().half_close().timeout(SOON).run_on(&mut client, connect).unwrap();
             assert_eq!(got.answer().status, 400, "{name:?}: {}", got.text());

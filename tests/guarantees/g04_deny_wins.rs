@@ -147,7 +147,7 @@ fn an_inherited_deny_holds_under_the_heirs_allow() {
 #[test]
 fn a_denied_address_is_not_reached_by_a_name() {
     in_private_network(test_name!(), &net(), || {
-        let World { origin, .. } = World::new();
+        let World { dns: _dns, origin } = World::new();
         let exeat = Serve::new()
             .allow("*.example")
             .allow("93.184.216.35")

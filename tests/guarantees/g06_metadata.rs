@@ -137,7 +137,9 @@ fn rules_and_ranges_do_not_open_it() {
         let world = World::new();
         // By its own address and name, by range, by everything, and admitted, all at once.
         let mut serve = Serve::new();
-        for rule in ["*", "*.example", "*.google.internal", "metadata.google.internal", "metadata", "instance-data"] {
+        for rule in
+            ["*", "*.example", "*.google.internal", "metadata.google.internal", "metadata", "instance-data"]
+        {
             serve = serve.allow(rule);
         }
         for addr in ADDRESSES.iter().chain(&DISGUISED[3..]) {

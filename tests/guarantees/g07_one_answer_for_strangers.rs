@@ -85,9 +85,8 @@ fn the_407_is_the_same_to_the_last_byte() {
             // One each, since wrong guesses are slowed down past a number.
             let exeat = serve();
             for way in [Way::Connect, Way::Http] {
-                let answers: Vec<_> = TARGETS
-                    .map(|(host, port)| (host, answer(&exeat, head(way, host, port, &login))))
-                    .into();
+                let answers: Vec<_> =
+                    TARGETS.map(|(host, port)| (host, answer(&exeat, head(way, host, port, &login)))).into();
                 let text = String::from_utf8_lossy(&answers[0].1);
                 assert!(text.starts_with("HTTP/1.1 407 "), "{login:?}: {text}");
                 assert!(text.contains("\r\nProxy-Authenticate: Basic realm=\"exeat\"\r\n"), "{text}");
@@ -126,10 +125,8 @@ fn the_answer_to_what_is_no_host_tells_nothing() {
     in_private_network(test_name!(), &network(), || {
         let dns = dns();
         let strict = serve();
-        let open = Serve::new()
-            .session(ID, TOKEN)
-            .config("[profiles.default.network]\nfilter = \"off\"\n")
-            .start();
+        let open =
+            Serve::new().session(ID, TOKEN).config("[profiles.default.network]\nfilter = \"off\"\n").start();
         let wrong = format!("Proxy-Authorization: {}\r\n", Credentials::new(ID, "wrong-wrong-wrong").basic());
         for host in ["127.1", "a..b", "exa%mple", "good.example..", "xn--zz"] {
             for way in [Way::Connect, Way::Http] {
@@ -139,7 +136,10 @@ fn the_answer_to_what_is_no_host_tells_nothing() {
                 for exeat in [&strict, &open] {
                     assert_eq!(answer(exeat, head(way, host, 80, "")), expected, "{host} {way:?}");
                 }
-                assert_eq!(answer(&open, head(way, host, 80, &wrong)), answer(&strict, head(way, host, 80, &wrong)));
+                assert_eq!(
+                    answer(&open, head(way, host, 80, &wrong)),
+                    answer(&strict, head(way, host, 80, &wrong))
+                );
             }
         }
         assert_eq!(dns.names_asked(), [""; 0]);

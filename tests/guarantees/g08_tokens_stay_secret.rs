@@ -9,8 +9,8 @@ use std::{
 
 use exeat_loadtest::{
     client::{
-        Credentials, Exchange, SocksHost, connect, connect_raw, socks5_connect, socks5_greeting, socks5_login,
-        socks5_request,
+        Credentials, Exchange, SocksHost, connect, connect_raw, socks5_connect, socks5_greeting,
+        socks5_login, socks5_request,
     },
     dns::{Answer, DnsServer, Zone},
     netns::in_private_network,
@@ -71,8 +71,9 @@ fn use_the_token(exeat: &Exeat) {
         (format!("Proxy-Authorization: {basic}"), "Connection: upgrade\r\nUpgrade: websocket\r\n", ""),
         (format!("Proxy-Authorization: {basic}"), "Content-Length: 4\r\n", "body"),
     ] {
-        let request =
-            format!("POST http://good.example/p HTTP/1.1\r\nHost: good.example\r\n{line}\r\n{more}\r\n{body}");
+        let request = format!(
+            "POST http://good.example/p HTTP/1.1\r\nHost: good.example\r\n{line}\r\n{more}\r\n{body}"
+        );
         let answer = send(exeat, request);
         assert!(answer.starts_with("HTTP/1.1 200 "), "{more}: {answer}");
     }
@@ -96,7 +97,10 @@ fn use_the_token(exeat: &Exeat) {
 
     // Refusals of every kind.
     for target in ["evil.example:443", "10.0.0.1:80", "169.254.169.254:80", "missing.example:1", "127.1:80"] {
-        send(exeat, format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: {basic}\r\n\r\n"));
+        send(
+            exeat,
+            format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: {basic}\r\n\r\n"),
+        );
         let url = format!("http://{target}/");
         send(exeat, format!("GET {url} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: {bearer}\r\n\r\n"));
     }
@@ -119,16 +123,34 @@ fn use_the_token(exeat: &Exeat) {
         format!("GET http://{ID}:{TOKEN}@good.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n"),
         format!("CONNECT http://{ID}:{TOKEN}@good.example:7 HTTP/1.1\r\nHost: good.example:7\r\n\r\n"),
         // Heads that are broken in the very line of the token, or right behind it.
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization : {basic}\r\n\r\n"),
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n Proxy-Authorization: {basic}\r\n\r\n"),
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: {basic}\0\r\n\r\n"),
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: {bearer}\nX: y\r\n\r\n"),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization : {basic}\r\n\r\n"
+        ),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n Proxy-Authorization: {basic}\r\n\r\n"
+        ),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: {basic}\0\r\n\r\n"
+        ),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: {bearer}\nX: y\r\n\r\n"
+        ),
         format!("GET http://good.example/ HTTP/1.1\r\nProxy-Authorization: {basic}\r\nHost: b a d\r\n\r\n"),
         format!("Proxy-Authorization: {basic}\r\nGET http://good.example/ HTTP/1.1\r\n\r\n"),
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n{0}{0}\r\n", format!("Proxy-Authorization: {basic}\r\n")),
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: Digest {TOKEN}\r\n\r\n"),
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: {TOKEN}\r\n\r\n"),
-        format!("GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nConnection: {TOKEN}\r\nProxy-Authorization: {basic}\r\n{}\r\n", "X: y\r\n".repeat(200)),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n{0}{0}\r\n",
+            format!("Proxy-Authorization: {basic}\r\n")
+        ),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: Digest {TOKEN}\r\n\r\n"
+        ),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: {TOKEN}\r\n\r\n"
+        ),
+        format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nConnection: {TOKEN}\r\nProxy-Authorization: {basic}\r\n{}\r\n",
+            "X: y\r\n".repeat(200)
+        ),
         // A SOCKS4 client with the token for its user.
         format!("\x04\x01\0\x50\x01\x02\x03\x04{TOKEN}\0"),
     ] {
@@ -178,7 +200,10 @@ fn nowhere_but_with_the_client() {
             exeat.running().signal(Signal::HUP).unwrap();
             exeat.wait_for_metric("exeat_policy_reloads_total{result=\"success\"}", 1.0);
             let log = exeat.stop();
-            assert!(log.contains("good.example") && log.contains("evil.example"), "the log says something: {log}");
+            assert!(
+                log.contains("good.example") && log.contains("evil.example"),
+                "the log says something: {log}"
+            );
             no_token_in("the log", log.as_bytes());
             let records = exeat.audit_text();
             assert!(records.contains(ID) && records.contains("evil.example"), "{records}");
@@ -317,7 +342,8 @@ fn no_message_about_a_configuration_shows_it() {
 fn no_line_of_the_log_about_a_reload_shows_it() {
     in_private_network(test_name!(), &network(), || {
         let mut exeat = Serve::new().session(ID, "another-token-0123456789").flags(["-vv"]).start();
-        for text in [format!("{ID} {TOKEN}\n"), format!("{ID}:{TOKEN}!\n"), format!("a:{TOKEN}\nb:{TOKEN}\n")] {
+        for text in [format!("{ID} {TOKEN}\n"), format!("{ID}:{TOKEN}!\n"), format!("a:{TOKEN}\nb:{TOKEN}\n")]
+        {
             let failed = "exeat_policy_reloads_total{result=\"error\"}";
             let before = exeat.metric(failed);
             fs::write(exeat.file("sessions"), text).unwrap();

@@ -34,13 +34,7 @@ enum Login {
 impl Serve {
     /// On a free port of loopback, with a session that exeat makes.
     pub(crate) fn new() -> Self {
-        Self {
-            flags: Vec::new(),
-            listen: Vec::new(),
-            config: None,
-            sessions: Vec::new(),
-            login: Login::Made,
-        }
+        Self { flags: Vec::new(), listen: Vec::new(), config: None, sessions: Vec::new(), login: Login::Made }
     }
 
     #[must_use]
@@ -137,7 +131,10 @@ impl Serve {
         // The last thing it says before it is ready.
         let metrics = said("metrics");
         let login = match self.login {
-            Login::Made => Some(login_in(&running.stdout())),
+            // Standard output and standard error are read by two threads: it may come later.
+            Login::Made => {
+                Some(login_in(&running.wait_for_line(SOON, |line| line.starts_with("http://")).unwrap()))
+            }
             Login::Known(login) => Some(login),
             Login::Unneeded => None,
         };
@@ -152,11 +149,11 @@ fn addr_in(line: &str) -> Option<SocketAddr> {
 }
 
 /// The user and the password of the URL that exeat printed.
-fn login_in(stdout: &str) -> Credentials {
-    let url = stdout.lines().find(|line| line.starts_with("http://")).unwrap_or_default();
+fn login_in(url: &str) -> Credentials {
     let login = url.strip_prefix("http://").and_then(|rest| rest.split_once('@'));
-    let (user, password) =
-        login.and_then(|(login, _)| login.split_once(':')).unwrap_or_else(|| panic!("no URL in {stdout:?}"));
+    let (user, password) = login
+        .and_then(|(login, _)| login.split_once(':'))
+        .unwrap_or_else(|| panic!("not a proxy URL: {url:?}"));
     Credentials::new(user, password)
 }
 
@@ -266,7 +263,9 @@ impl Exeat {
     pub(crate) fn metric(&self, series: &str) -> f64 {
         let text = self.metrics();
         let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok());
-        value.unwrap_or_else(|| panic!("no `{series}` in:\n{text}"))
+        let family = series.split('{').next().unwrap_or(series);
+        let beside = || text.lines().filter(|line| line.starts_with(family)).collect::<Vec<_>>().join("\n");
+        value.unwrap_or_else(|| panic!("no `{series}` but:\n{}", beside()))
     }
 
     /// Waits until a series has a value.

@@ -12,7 +12,7 @@ mod tls;
 mod wait;
 mod ways;
 
-pub(crate) use curl::{Curl, Curled};
+pub(crate) use curl::Curl;
 pub(crate) use exeat::{Exeat, Serve};
 pub(crate) use tls::Tls;
 pub(crate) use wait::{Stopwatch, poll};

@@ -88,7 +88,8 @@ impl Way {
             },
             Self::Http => {
                 let authority = authority(host, port);
-                let login = login.map_or(String::new(), |l| format!("Proxy-Authorization: {}\r\n", l.basic()));
+                let login =
+                    login.map_or(String::new(), |l| format!("Proxy-Authorization: {}\r\n", l.basic()));
                 let request = format!(
                     "GET http://{authority}/ HTTP/1.1\r\nHost: {authority}\r\n{login}Connection: close\r\n\r\n"
                 );
