@@ -1,4 +1,4 @@
-//! Stage 1: a socket becomes an [`Accepted`]: a peer, and the identity of the listener it came to.
+//! Stage 1: a socket becomes an `Accepted`: a peer, and the identity of the listener it came to.
 //!
 //! Owns binding and accepting, also when descriptors run out. Not here: what is done with a connection
 //! (`connection`), or how many there may be (`serve`).

@@ -34,7 +34,7 @@ pub(super) struct Flow<'a> {
     started: Instant,
     /// Counts against the session's limit; `None` when the limit was reached.
     place: Option<Place>,
-    /// Whether it was let through, and so counts as open.
+    /// Whether it was let through and has not ended, and so counts as open.
     is_open: bool,
 }
 
@@ -60,8 +60,9 @@ impl<'a> Flow<'a> {
     }
 
     /// Stage 4.
-    pub(super) fn decided(&self) -> Result<Permit, Failure> {
-        self.decide().map_err(|failure| self.failed(failure))
+    pub(super) fn decided(&mut self) -> Result<Permit, Failure> {
+        let decided = self.decide();
+        decided.map_err(|failure| self.failed(failure))
     }
 
     /// Stages 5 and 6.
@@ -82,7 +83,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Writes both lines of a flow that did not come to be.
-    fn failed(&self, failure: Failure) -> Failure {
+    fn failed(&mut self, failure: Failure) -> Failure {
         self.record_failure(&failure);
         self.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Refusal });
         failure
@@ -198,9 +199,9 @@ impl<'a> Flow<'a> {
     }
 
     /// The last line of the record.
-    pub(super) fn close(&self, tally: Tally) {
+    pub(super) fn close(&mut self, tally: Tally) {
         let duration = clock::now() - self.started;
-        if self.is_open {
+        if std::mem::take(&mut self.is_open) {
             self.proxy.recorder.metrics().tunnel_closed(self.protocol, &tally, duration);
             tracing::debug!(
                 flow = self.id.0,
@@ -218,6 +219,15 @@ impl<'a> Flow<'a> {
             tally,
             duration,
         });
+    }
+}
+
+/// A flow that was let through has its last line also when its task ends early (a fault of ours).
+impl Drop for Flow<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Error });
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The order. A connection goes through eight stages, and this is the one place that says so:
 //! listen → handshake → authenticate → decide → resolve → dial → relay → record.
 //!
-//! [`run`] begins after `listen`; `http` and `socks` speak their protocol's handshake and answers; [`Flow::open`]
+//! [`run`] begins after `listen`; `http` and `socks` speak their protocol's handshake and answers; `Flow::open`
 //! is decide → resolve → dial → record, the same for every protocol. Everything else is in the stages: this room
 //! owns no rule and no socket option. `docs/architecture.md` names the invariants that the order upholds.
 
