@@ -72,6 +72,8 @@ pub struct Proxy {
     pub(crate) recorder: Recorder,
     pub(crate) brake: Brake,
     pub(crate) lobby: Lobby,
+    /// Connections at once, as the accept loop was told at the start: a swap does not change it.
+    places: usize,
     /// Refusals in the log; the record has all of them.
     pub(crate) log_limit: RateLimit,
     profiles: Mutex<BTreeMap<String, Arc<ProfileSlot>>>,
@@ -98,7 +100,8 @@ impl Proxy {
             registry: Registry::default(),
             recorder,
             brake: Brake::new(),
-            lobby: Lobby::new(settings.limits.max_unauthenticated),
+            lobby: Lobby::new(seats(settings, settings.limits.max_connections)),
+            places: settings.limits.max_connections,
             log_limit: RateLimit::per_second(10),
             profiles: Mutex::default(),
             configured: Mutex::default(),
@@ -141,7 +144,7 @@ impl Proxy {
         }
         self.floor.store(Arc::new(Floor::new(settings.proxy.metadata, self.listeners.clone())));
         self.tuning.store(Arc::new(Tuning::of(settings)));
-        self.lobby.resize(settings.limits.max_unauthenticated);
+        self.lobby.resize(seats(settings, self.places));
         for (name, policy) in compiled {
             match slots.get(name) {
                 Some(slot) => slot.store(policy),
@@ -296,6 +299,12 @@ impl Tuning {
             max_flows_per_session: settings.limits.max_tunnels_per_session,
         }
     }
+}
+
+/// How many may wait to say who they are. They take places like everybody else, so never more than half of them: if
+/// silent clients could take every place before the lobby is full, a quick one would be turned away.
+fn seats(settings: &Settings, places: usize) -> usize {
+    settings.limits.max_unauthenticated.min((places / 2).max(1))
 }
 
 /// A panic elsewhere while holding one of these locks leaves plain maps behind, which are still right.
