@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../support/daemon.rs"]
+mod daemon;
 mod g01_only_what_is_allowed;
 mod g02_no_success_before_the_dial;
 mod g03_no_query;
@@ -17,8 +19,6 @@ mod g13_a_flood_of_names_is_bounded;
 mod g14_not_itself;
 mod g15_server_names;
 mod g16_bounded_waits;
-#[path = "../support/daemon.rs"]
-mod daemon;
 #[path = "../support/mod.rs"]
 mod support;
 
