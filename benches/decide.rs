@@ -4,8 +4,6 @@
 //! most look-ups miss the processor's caches. The aim (`docs/architecture.md`): below 100 ns at 10 rules and below
 //! 150 ns at a million.
 
-#![expect(missing_docs, reason = "criterion's macro makes a public function")]
-
 use std::{hint::black_box, sync::Arc, time::Duration};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};

@@ -195,8 +195,6 @@ fn is_unsafe(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use std::sync::{Arc, Mutex};
 
     use super::*;

@@ -1,6 +1,8 @@
 //! The shape of the tree, where a test can read it off: headers, rooms for `unsafe`, crate edges, words that do not
 //! belong, and documents that must stay in step with the code.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -67,7 +69,7 @@ fn every_file_says_what_it_owns() {
 #[test]
 fn unsafe_has_rooms_of_its_own() {
     for (path, text) in sources() {
-        let is_room = path.ends_with("sys.rs");
+        let is_room = path.ends_with("sys.rs") || path.ends_with("tidy.rs");
         let uses = text.lines().any(|line| {
             let code = line.split("//").next().unwrap_or_default();
             code.contains("unsafe {") || code.contains("unsafe impl") || code.contains("unsafe fn")
@@ -91,7 +93,12 @@ fn no_promises_in_the_code() {
 #[test]
 fn platform_switches_stay_in_their_rooms() {
     for (path, text) in sources() {
-        let is_room = path.starts_with("enforcement") || path.ends_with("tidy.rs");
+        // Outside of it: file modes and owners, and what the kernel tells of the own process.
+        let is_room = path.starts_with("enforcement")
+            || path.starts_with("config/src/source")
+            || path.ends_with("record/metrics.rs")
+            || path.ends_with("tests.rs")
+            || path.ends_with("tidy.rs");
         let uses =
             text.contains("cfg(target_os") || text.contains("cfg(windows") || text.contains("cfg(unix");
         assert!(is_room || !uses, "{} depends on the platform", path.display());

@@ -252,8 +252,6 @@ fn parse_port(text: &str, at: usize) -> Result<Port, PortsProblem> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use proptest::prelude::*;
 
     use super::{Port, PortRange, Ports};

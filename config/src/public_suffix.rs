@@ -107,8 +107,6 @@ fn is_suffix<'a>(labels: impl Iterator<Item = &'a [u8]>, length: usize) -> Optio
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::{Breadth, judge_allow};
     use crate::rule::{Origin, Rule};
 

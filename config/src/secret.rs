@@ -123,7 +123,6 @@ impl fmt::Debug for TokenHash {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

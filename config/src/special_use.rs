@@ -29,27 +29,25 @@ pub enum SpecialUse {
 
 /// What `name` is reserved for, if anything.
 pub fn special_use(name: &DomainName) -> Option<SpecialUse> {
-    let mut labels = name.labels().rev();
-    let top = labels.next()?;
-    let second = labels.next();
-    match (top, second) {
-        ("localhost", _) => Some(SpecialUse::Localhost),
-        ("local", _) => Some(SpecialUse::Local),
-        ("internal", _) => Some(SpecialUse::Internal),
-        ("arpa", Some("home")) => Some(SpecialUse::HomeArpa),
-        ("onion", _) => Some(SpecialUse::Onion),
-        ("alt", _) => Some(SpecialUse::Alt),
-        ("invalid", _) => Some(SpecialUse::Invalid),
-        ("test", _) => Some(SpecialUse::Test),
-        (_, None) => Some(SpecialUse::SingleLabel),
-        (_, Some(_)) => None,
+    // On the path of every refusal, hence by bytes and from the end.
+    let name = name.as_str().as_bytes();
+    let dot = name.iter().rposition(|&byte| byte == b'.');
+    match &name[dot.map_or(0, |dot| dot + 1)..] {
+        b"localhost" => Some(SpecialUse::Localhost),
+        b"local" => Some(SpecialUse::Local),
+        b"internal" => Some(SpecialUse::Internal),
+        b"arpa" if name == b"home.arpa" || name.ends_with(b".home.arpa") => Some(SpecialUse::HomeArpa),
+        b"onion" => Some(SpecialUse::Onion),
+        b"alt" => Some(SpecialUse::Alt),
+        b"invalid" => Some(SpecialUse::Invalid),
+        b"test" => Some(SpecialUse::Test),
+        _ if dot.is_none() => Some(SpecialUse::SingleLabel),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::{SpecialUse, special_use};
     use crate::host::DomainName;
 

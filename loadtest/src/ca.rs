@@ -113,7 +113,6 @@ pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::TestCa;
 
     #[test]

@@ -122,7 +122,6 @@ pub fn read_pattern(from: &mut impl Read, seed: u64, limit: u64) -> io::Result<P
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::{PERIOD, Pattern, PatternCheck, read_pattern, write_pattern};
 
     fn bytes(seed: u64, length: u64) -> Vec<u8> {

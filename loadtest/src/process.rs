@@ -325,7 +325,6 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::{Line, Output, Program, Signal};
     use crate::origin::{Origin, Script};
     use crate::pace;

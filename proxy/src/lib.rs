@@ -1,7 +1,7 @@
 //! One connection, eight stages, one decision.
 //!
 //! This crate owns the flow of a connection from its first byte to its last record: listen, handshake,
-//! authenticate, decide, resolve, dial, relay, record, in the order that [`connection`] writes once. It knows no
+//! authenticate, decide, resolve, dial, relay, record, in the order that `connection` writes once. It knows no
 //! files (that is `exeat-config`), no flags and no terminal (that is the binary), and nothing of sandboxes.
 
 pub mod authenticate;

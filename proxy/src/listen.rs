@@ -1,4 +1,4 @@
-//! Stage 1: a socket becomes an [`Accepted`]: a peer, and the identity of the listener it came to.
+//! Stage 1: a socket becomes an `Accepted`: a peer, and the identity of the listener it came to.
 //!
 //! Owns binding and accepting, also when descriptors run out. Not here: what is done with a connection
 //! (`connection`), or how many there may be (`serve`).
@@ -84,10 +84,10 @@ impl Listener {
 
     /// With the reserve's descriptor, takes one connection from the queue and ends it.
     fn give_one_up(&mut self) {
-        if self.reserve.take().is_some() {
-            if let Ok((refused, _)) = SockRef::from(&self.socket).accept() {
-                drop(refused);
-            }
+        if self.reserve.take().is_some()
+            && let Ok((refused, _)) = SockRef::from(&self.socket).accept()
+        {
+            drop(refused);
         }
         self.reserve = reserve();
     }

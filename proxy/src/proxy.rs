@@ -72,10 +72,12 @@ pub struct Proxy {
     pub(crate) recorder: Recorder,
     pub(crate) brake: Brake,
     pub(crate) lobby: Lobby,
+    /// Connections at once, as the accept loop was told at the start: a swap does not change it.
+    places: usize,
     /// Refusals in the log; the record has all of them.
     pub(crate) log_limit: RateLimit,
     profiles: Mutex<BTreeMap<String, Arc<ProfileSlot>>>,
-    /// Sessions that the settings named; others (made by the daemon itself) are not touched by a swap.
+    /// Sessions that the settings named. Others (made by the daemon itself) are neither added nor removed by a swap.
     configured: Mutex<HashSet<SessionId>>,
     listeners: Vec<SocketAddr>,
     floor: ArcSwap<Floor>,
@@ -98,7 +100,8 @@ impl Proxy {
             registry: Registry::default(),
             recorder,
             brake: Brake::new(),
-            lobby: Lobby::new(settings.limits.max_unauthenticated),
+            lobby: Lobby::new(seats(settings, settings.limits.max_connections)),
+            places: settings.limits.max_connections,
             log_limit: RateLimit::per_second(10),
             profiles: Mutex::default(),
             configured: Mutex::default(),
@@ -141,7 +144,7 @@ impl Proxy {
         }
         self.floor.store(Arc::new(Floor::new(settings.proxy.metadata, self.listeners.clone())));
         self.tuning.store(Arc::new(Tuning::of(settings)));
-        self.lobby.resize(settings.limits.max_unauthenticated);
+        self.lobby.resize(seats(settings, self.places));
         for (name, policy) in compiled {
             match slots.get(name) {
                 Some(slot) => slot.store(policy),
@@ -151,6 +154,7 @@ impl Proxy {
             }
         }
         let (sessions_added, sessions_removed) = self.reconcile(settings, &slots);
+        self.rehome(settings, &slots);
         slots.retain(|name, _| settings.profiles.contains_key(name));
         self.generation.store(generation, Ordering::Release);
         for session in self.registry.all() {
@@ -189,6 +193,17 @@ impl Proxy {
             }
         }
         (added, removed)
+    }
+
+    /// A session that the settings do not name follows the default profile when its own is gone: it must not keep a
+    /// policy that no file has any more.
+    fn rehome(&self, settings: &Settings, slots: &BTreeMap<String, Arc<ProfileSlot>>) {
+        let Some(default) = slots.get(&settings.proxy.profile) else { return };
+        for session in self.registry.all() {
+            if !settings.profiles.contains_key(session.profile().name()) {
+                session.set_profile(Arc::clone(default));
+            }
+        }
     }
 
     /// Adds a session that the settings do not name, such as one made for a single run.
@@ -255,6 +270,17 @@ impl Proxy {
         self.phase.subscribe()
     }
 
+    /// Whether nothing new is begun any more.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.phase.borrow() > Phase::Serving
+    }
+
+    /// Resolves when whatever is still open has to end.
+    pub(crate) async fn ended(&self) {
+        // The sender is `self`: it is not dropped meanwhile.
+        let _ = self.phase.subscribe().wait_for(|phase| *phase == Phase::Ended).await;
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
@@ -273,6 +299,12 @@ impl Tuning {
             max_flows_per_session: settings.limits.max_tunnels_per_session,
         }
     }
+}
+
+/// How many may wait to say who they are. They take places like everybody else, so never more than half of them: if
+/// silent clients could take every place before the lobby is full, a quick one would be turned away.
+fn seats(settings: &Settings, places: usize) -> usize {
+    settings.limits.max_unauthenticated.min((places / 2).max(1))
 }
 
 /// A panic elsewhere while holding one of these locks leaves plain maps behind, which are still right.

@@ -211,8 +211,6 @@ fn json_body(failure: &Failure) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn head(failure: &Failure) -> String {

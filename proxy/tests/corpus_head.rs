@@ -1,6 +1,5 @@
 //! The fuzz corpus of request heads, replayed: every file ends in a verdict, the same for every prefix that has one,
 //! and those whose name promises a verdict (`pass-…`, `refuse-400-…`, `incomplete-…`) end in that one.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::{fs, path::Path};
 

@@ -1,7 +1,7 @@
 //! `exeat check`: validates a configuration, and says what it decides about a host and why. Nothing is resolved or
 //! dialled; the answer is that of the same `decide` that judges traffic.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use exeat_config::{Loaded, Profile, Target, load, settings::Settings};
 use exeat_proxy::decide::{Audience, Explanation, Finding, Floor, Layers, Overlay, Policy, decide};
@@ -81,9 +81,9 @@ fn valid(check: &Check, loaded: &Loaded) -> Result<Exit, CommandError> {
                 Some(rules) => format!("{} allowed", rules.len()),
                 None => "open: no allowlist".into(),
             };
-            text.push_str(&format!("profile `{name}`: {allowed}, {} denied\n", network.denied.len()));
+            let _ = writeln!(text, "profile `{name}`: {allowed}, {} denied", network.denied.len());
         }
-        text.push_str(&format!("sessions: {}\n", settings.sessions.len()));
+        let _ = writeln!(text, "sessions: {}", settings.sessions.len());
         text
     };
     print(&text)?;
@@ -130,16 +130,16 @@ fn decision(
 
 fn as_text(profile: &str, target: &Target, explanation: &Explanation) -> String {
     let mut text = format!("{} {target}\n", explanation.finding.slug());
-    text.push_str(&format!("  why: {}\n", explanation.sentence));
+    let _ = writeln!(text, "  why: {}", explanation.sentence);
     if let Some(reason) = explanation.reason {
-        text.push_str(&format!("  reason: {reason}\n"));
+        let _ = writeln!(text, "  reason: {reason}");
     }
     if let (Some(rule), Some(origin)) = (&explanation.rule, &explanation.origin) {
-        text.push_str(&format!("  rule: {rule} ({origin})\n"));
+        let _ = writeln!(text, "  rule: {rule} ({origin})");
     }
-    text.push_str(&format!("  profile: {profile}\n"));
+    let _ = writeln!(text, "  profile: {profile}");
     if let Some(hint) = &explanation.hint {
-        text.push_str(&format!("\nhint: {hint}\n"));
+        let _ = writeln!(text, "\nhint: {hint}");
     }
     text
 }

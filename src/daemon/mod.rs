@@ -185,9 +185,10 @@ fn admit(
             proxy.add_session(Session::with_token(id.clone(), None, token.hash(), slot));
             let addr = listen::reachable(listening[0]);
             let url = format!("http://{id}:{}@{addr}", token.reveal());
+            // Standard error is the log of a daemon, and the URL has the token: it must not be there.
             terminal::say(&format!(
                 "session `{id}` was made for this run; its proxy URL is shown once, on standard output.\n\
-                 try: curl -x {url} https://example.com/"
+                 try: curl -x URL https://example.com/"
             ));
             terminal::print(&format!("{url}\n"))
                 .map_err(|source| CommandError::System { what: "write to standard output", source })?;

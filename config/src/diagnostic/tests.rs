@@ -1,3 +1,5 @@
+//! How faults are drawn.
+
 #![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
 
 use snapbox::{IntoData, assert_data_eq, str};

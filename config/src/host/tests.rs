@@ -1,7 +1,5 @@
 //! Every row of the table of hosts, and what must hold for any bytes.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::net::IpAddr;
 
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
+//! Files and flags merged, and every word about their faults.
+
 #![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
 #![expect(clippy::format_push_string, reason = "tests may be plain")]
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::fs;
 
 use snapbox::{IntoData, assert_data_eq, str};
@@ -359,7 +359,7 @@ fn the_documents_list_the_keys_that_are_accepted() {
 /// `cargo test --release -p exeat-config -- --ignored --nocapture million`.
 #[test]
 #[ignore = "takes seconds and hundreds of megabytes"]
-#[expect(clippy::print_stderr, reason = "a measurement is for reading")]
+#[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 fn a_million_rules() {
     let mut text = String::from("[profiles.default.network]\nallowed_domains = [\n");
     for n in 0..1_000_000 {

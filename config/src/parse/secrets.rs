@@ -1,6 +1,7 @@
 //! Which bytes of a file no message may quote.
 //!
-//! Everything in a session's table that is not known to be harmless: a misspelt `tokne` holds a token too.
+//! Everything in a session's table that is not known to be harmless: a misspelt `tokne` holds a token too, and so may a
+//! `token_sha256` that is no hash.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use crate::reference::camel;
 
 /// The keys of a session whose values may be shown.
-const HARMLESS: &[&str] = &["label", "profile", "token_sha256"];
+const HARMLESS: &[&str] = &["label", "profile"];
 
 /// The bytes to mask. After a syntax error (`uncertain`) the parser may not know what belongs to which table: then it
 /// is every line below a heading with `sessions`, and every line that speaks of sessions or tokens.

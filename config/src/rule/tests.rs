@@ -1,7 +1,5 @@
 //! Every row of the table of rules, each wrong form with its words, and what must hold for any text.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 
 use super::{AddressRange, Origin, Rule};

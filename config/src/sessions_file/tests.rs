@@ -1,7 +1,7 @@
+//! Sessions files: lines, faults, and tokens that are never shown.
+
 #![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
 #![expect(clippy::format_collect, reason = "tests may be plain")]
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use snapbox::{IntoData, assert_data_eq, str};
 
 use super::*;

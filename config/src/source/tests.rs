@@ -1,6 +1,6 @@
-#![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Reading files: bounds, modes, and the words for what is wrong.
 
+#![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
 use std::fs;
 
 use snapbox::{IntoData, assert_data_eq, str};

@@ -5,7 +5,7 @@
 //! all its bytes.
 //!
 //! - [`Exchange`]: any bytes, cut and timed as wanted, and what comes back until the end.
-//! - [`connect`]: an HTTP CONNECT, giving a [`Tunnel`] or the refusal.
+//! - [`connect()`]: an HTTP CONNECT, giving a [`Tunnel`] or the refusal.
 //! - [`socks5_connect`]: the same by SOCKS5, with our own few bytes; [`socks5_request`] and friends
 //!   make the bytes for an [`Exchange`].
 //! - [`tls_over`], [`client_hello`]: TLS inside a tunnel, or only its first bytes.

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Clients send exactly what they are told.
 
 use super::{
     ConnectError, Credentials, Ending, Exchange, HttpAnswer, SocksError, SocksHost, client_hello, connect,

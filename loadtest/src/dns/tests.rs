@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! The DNS server tells the truth, lies and logs as it is told.
 
 use super::{Answer, DnsServer, Kind, Transport, Zone};
 use crate::client::dial;

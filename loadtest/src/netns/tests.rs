@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Private networks are private.
 
 use super::{PrivateNetwork, in_private_network, libtest_name};
 use crate::client::dial;

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Origins do what their scripts say and record what they saw.
 
 use super::{End, Origin, Recording, Script, Step, TlsSeen, Unanswering, files, http_answer, http_ok};
 use crate::ca::TestCa;

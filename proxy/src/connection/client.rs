@@ -1,6 +1,6 @@
 //! A client's side of a connection: its bytes, its deadline, its seat in the lobby.
 
-use std::{future, io, sync::Arc, time::Duration};
+use std::{future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
     io::AsyncWriteExt as _,
@@ -28,6 +28,7 @@ use crate::{
 pub(super) struct Client<'a> {
     pub(super) proxy: &'a Proxy,
     pub(super) io: Buffered,
+    peer: SocketAddr,
     pub(super) identity: Identity,
     admission: Admission,
     /// Held until the client has authenticated.
@@ -41,6 +42,7 @@ impl<'a> Client<'a> {
         Self {
             proxy,
             io: Buffered::new(accepted.stream),
+            peer: accepted.peer,
             identity: accepted.identity,
             admission,
             seat: Some(proxy.lobby.enter()),
@@ -55,16 +57,17 @@ impl<'a> Client<'a> {
     }
 
     /// Waits for a step of the handshake. `None` when the client has to go: its seat in the lobby was needed for another,
-    /// or the daemon drains and the client has not begun to ask for anything.
+    /// the daemon drains and the client has not begun to ask for anything, or the daemon ends.
     pub(super) async fn wait<T>(&mut self, step: impl AsyncFnOnce(&mut Buffered, Instant) -> T) -> Option<T> {
         let has_begun = !self.io.held().is_empty();
+        let patience = if has_begun { Phase::Draining } else { Phase::Serving };
         let mut phase = self.proxy.phase();
         let seat = self.seat.as_ref();
         tokio::select! {
             biased;
             done = step(&mut self.io, self.due) => Some(done),
             () = evicted(seat) => None,
-            _ = phase.wait_for(|phase| *phase > Phase::Serving), if !has_begun => None,
+            _ = phase.wait_for(|phase| *phase > patience) => None,
         }
     }
 
@@ -76,7 +79,7 @@ impl<'a> Client<'a> {
     ) -> Result<Arc<Session>, Failure> {
         if self.admission == Admission::Full {
             let failure = Failure::new(Reason::Limit, "too many connections");
-            flow::turned_away(self.proxy, protocol, &failure);
+            self.turned_away(protocol, &failure);
             return Err(failure);
         }
         match authenticate(&self.identity, &self.proxy.registry, credentials) {
@@ -85,7 +88,7 @@ impl<'a> Client<'a> {
                 Ok(session)
             }
             Err(failure) => {
-                flow::turned_away(self.proxy, protocol, &failure);
+                self.turned_away(protocol, &failure);
                 if failure.reason == Reason::AuthFailed {
                     self.proxy.recorder.metrics().auth_failure(protocol);
                     let delay = self.proxy.brake.failure();
@@ -96,6 +99,11 @@ impl<'a> Client<'a> {
                 Err(failure)
             }
         }
+    }
+
+    /// Records that it was refused before it was known whose it is, or where it wanted to go.
+    pub(super) fn turned_away(&self, protocol: Protocol, failure: &Failure) {
+        flow::turned_away(self.proxy, self.peer, protocol, failure);
     }
 
     /// Sends bytes that the client has to take within the time for one answer.
@@ -116,6 +124,7 @@ impl<'a> Client<'a> {
     /// Ends the connection so that the client can still read what it was sent: closing a socket with unread bytes
     /// would reset it, and the reset overtakes the answer.
     pub(super) async fn linger(mut self) {
+        let proxy = self.proxy;
         if self.io.stream_mut().shutdown().await.is_err() {
             return;
         }
@@ -132,7 +141,11 @@ impl<'a> Client<'a> {
                 }
             }
         };
-        let _ = timeout(limits::LINGER, drain).await;
+        tokio::select! {
+            biased;
+            _ = timeout(limits::LINGER, drain) => {}
+            () = proxy.ended() => {}
+        }
     }
 
     /// The request that is being read is due within `time`.

@@ -3,7 +3,10 @@
 //! [`Flow::open`] is decide → resolve → dial, the same for every protocol, and writes the first line of the record
 //! whatever came of it; [`Flow::close`] writes the second.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use exeat_config::{SessionId, Target};
 
@@ -31,7 +34,7 @@ pub(super) struct Flow<'a> {
     started: Instant,
     /// Counts against the session's limit; `None` when the limit was reached.
     place: Option<Place>,
-    /// Whether it was let through, and so counts as open.
+    /// Whether it was let through and has not ended, and so counts as open.
     is_open: bool,
 }
 
@@ -57,8 +60,9 @@ impl<'a> Flow<'a> {
     }
 
     /// Stage 4.
-    pub(super) fn decided(&self) -> Result<Permit, Failure> {
-        self.decide().map_err(|failure| self.failed(failure))
+    pub(super) fn decided(&mut self) -> Result<Permit, Failure> {
+        let decided = self.decide();
+        decided.map_err(|failure| self.failed(failure))
     }
 
     /// Stages 5 and 6.
@@ -74,18 +78,29 @@ impl<'a> Flow<'a> {
 
     /// Stages 5 and 6 without a record, for a flow that has its first line already.
     pub(super) async fn reach(&self, permit: &Permit) -> Result<Upstream, Failure> {
-        let resolved = self.resolve(permit).await?;
-        self.dial(permit, &resolved).await
+        let reached = async {
+            let resolved = self.resolve(permit).await?;
+            self.dial(permit, &resolved).await
+        };
+        tokio::select! {
+            biased;
+            reached = reached => reached,
+            // Not waited for, but recorded like every flow.
+            () = self.proxy.ended() => Err(shutting_down()),
+        }
     }
 
     /// Writes both lines of a flow that did not come to be.
-    fn failed(&self, failure: Failure) -> Failure {
+    fn failed(&mut self, failure: Failure) -> Failure {
         self.record_failure(&failure);
         self.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Refusal });
         failure
     }
 
     fn decide(&self) -> Result<Permit, Failure> {
+        if self.proxy.is_draining() {
+            return Err(shutting_down());
+        }
         if self.place.is_none() {
             return Err(Failure::new(Reason::Limit, "this session has too many connections open"));
         }
@@ -175,7 +190,7 @@ impl<'a> Flow<'a> {
 
     /// Says in the log what became of it.
     pub(super) fn log(&self, failure: &Failure) {
-        log_failure(self.proxy, self.protocol, Some(&self.session.id), failure);
+        log_failure(self.proxy, self.protocol, Ok(&self.session.id), failure);
     }
 
     fn blank(&self) -> OpenRecord<'_> {
@@ -195,9 +210,9 @@ impl<'a> Flow<'a> {
     }
 
     /// The last line of the record.
-    pub(super) fn close(&self, tally: Tally) {
+    pub(super) fn close(&mut self, tally: Tally) {
         let duration = clock::now() - self.started;
-        if self.is_open {
+        if std::mem::take(&mut self.is_open) {
             self.proxy.recorder.metrics().tunnel_closed(self.protocol, &tally, duration);
             tracing::debug!(
                 flow = self.id.0,
@@ -218,9 +233,22 @@ impl<'a> Flow<'a> {
     }
 }
 
+fn shutting_down() -> Failure {
+    Failure::new(Reason::ShuttingDown, "the proxy is shutting down")
+}
+
+/// A flow that was let through has its last line also when its task ends early (a fault of ours).
+impl Drop for Flow<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.close(Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Error });
+        }
+    }
+}
+
 /// Records a connection that ended before it was known whose it is, or where it wanted to go.
-pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) {
-    log_failure(proxy, protocol, None, failure);
+pub(super) fn turned_away(proxy: &Proxy, peer: SocketAddr, protocol: Protocol, failure: &Failure) {
+    log_failure(proxy, protocol, Err(peer), failure);
     let flow = proxy.recorder.next_flow();
     proxy.recorder.open(&OpenRecord {
         flow,
@@ -244,19 +272,21 @@ pub(super) fn turned_away(proxy: &Proxy, protocol: Protocol, failure: &Failure) 
     });
 }
 
-/// Says so in the log, as often as the log's limit allows. The record is complete, whatever the log says.
-fn log_failure(proxy: &Proxy, protocol: Protocol, session: Option<&SessionId>, failure: &Failure) {
+/// Says in the log whom it concerns (a session, or a peer that is none yet) and why, as often as the log's limit allows.
+/// The record is complete, whatever the log says.
+fn log_failure(proxy: &Proxy, protocol: Protocol, whom: Result<&SessionId, SocketAddr>, failure: &Failure) {
     // Clients ask without credentials first, as a matter of course.
     if failure.reason == Reason::AuthRequired {
         return;
     }
     if let Some(suppressed) = proxy.log_limit.admit(clock::now()) {
         tracing::info!(
-            session = session.map(SessionId::as_str),
+            session = whom.ok().map(SessionId::as_str),
+            peer = whom.err().map(tracing::field::display),
             protocol = protocol.slug(),
             reason = failure.reason.slug(),
             suppressed = (suppressed > 0).then_some(suppressed),
-            "refused: {}",
+            "{}",
             failure.sentence
         );
     }

@@ -5,10 +5,7 @@ use std::{io, sync::Arc};
 use exeat_config::Target;
 use tokio::time::timeout_at;
 
-use super::{
-    client::Client,
-    flow::{self, Flow},
-};
+use super::{client::Client, flow::Flow};
 use crate::{
     buffered::Buffered,
     decide::{AdmittedAddr, Permit, Reason},
@@ -58,7 +55,7 @@ pub(super) async fn serve(mut client: Client<'_>) {
             Ok(Some(request)) => request,
             Ok(None) => return,
             Err(failure) => {
-                flow::turned_away(client.proxy, Protocol::Http, &failure);
+                client.turned_away(Protocol::Http, &failure);
                 return client.last_words(&reply::http(&failure, After::Close, BodyKind::Text)).await;
             }
         };
@@ -85,8 +82,7 @@ async fn read_head(client: &mut Client<'_>) -> Result<Option<Request>, Failure> 
         let silent = client.io.held().is_empty();
         let filled = client.wait(async |io, due| timeout_at(due, io.fill(missing)).await).await;
         match filled {
-            None => return Ok(None),
-            Some(Ok(Ok(0) | Err(_))) => return Ok(None),
+            None | Some(Ok(Ok(0) | Err(_))) => return Ok(None),
             Some(Ok(Ok(_))) if silent => client.due_in(client.proxy.tuning().head_timeout),
             Some(Ok(Ok(_))) => {}
             Some(Err(_elapsed)) if silent => return Ok(None),
@@ -188,6 +184,12 @@ async fn forward<'a>(
     };
     loop {
         let standing = flow.standing(upstream.addr);
+        // A swap while the target was resolved and dialled: then the target sees nothing of the request.
+        if let Some(closed_by) = standing.lost() {
+            relay::reset_on_close(client.io.stream());
+            flow.close(counters.tally(closed_by));
+            return Next::End;
+        }
         let exchange = http::exchange(&mut client.io, &mut upstream.stream, plain, &options, &mut counters);
         let exchanged = tokio::select! {
             biased;

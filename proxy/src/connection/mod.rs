@@ -1,7 +1,7 @@
 //! The order. A connection goes through eight stages, and this is the one place that says so:
 //! listen → handshake → authenticate → decide → resolve → dial → relay → record.
 //!
-//! [`run`] begins after `listen`; `http` and `socks` speak their protocol's handshake and answers; [`Flow::open`]
+//! [`run`] begins after `listen`; `http` and `socks` speak their protocol's handshake and answers; `Flow::open`
 //! is decide → resolve → dial → record, the same for every protocol. Everything else is in the stages: this room
 //! owns no rule and no socket option. `docs/architecture.md` names the invariants that the order upholds.
 
@@ -35,11 +35,11 @@ pub(crate) async fn run(proxy: &Proxy, accepted: Accepted, admission: Admission)
         Speech::Http => http::serve(client).await,
         Speech::Socks5 => socks::serve(client).await,
         Speech::Socks4 => {
-            flow::turned_away(proxy, Protocol::Socks4, &socks4::failure());
+            client.turned_away(Protocol::Socks4, &socks4::failure());
             client.last_words(&socks4::REFUSAL).await;
         }
         Speech::Tls => {
-            flow::turned_away(proxy, Protocol::Unknown, &hello::plain_port_failure());
+            client.turned_away(Protocol::Unknown, &hello::plain_port_failure());
             client.last_words(&hello::PLAIN_PORT_ALERT).await;
         }
     }

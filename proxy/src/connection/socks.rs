@@ -1,9 +1,6 @@
 //! A SOCKS5 connection: one request, then a tunnel.
 
-use super::{
-    client::Client,
-    flow::{self, Flow},
-};
+use super::{client::Client, flow::Flow};
 use crate::{
     authenticate::Identity,
     flow::{ClosedBy, Protocol, Tally},
@@ -24,14 +21,11 @@ pub(super) async fn serve(mut client: Client<'_>) {
         None => return,
     };
     let due = client.due;
-    let session = match client.authenticate(Protocol::Socks5, greeted.credentials()).await {
-        Ok(session) => session,
-        Err(_) => {
-            if greeted.reject(&mut client.io, due).await.is_ok() {
-                client.linger().await;
-            }
-            return;
+    let Ok(session) = client.authenticate(Protocol::Socks5, greeted.credentials()).await else {
+        if greeted.reject(&mut client.io, due).await.is_ok() {
+            client.linger().await;
         }
+        return;
     };
     let Ok(accepted) = greeted.accept(&mut client.io, due).await else { return };
     let target = match accepted.request(&mut client.io, due).await {
@@ -59,7 +53,7 @@ pub(super) async fn serve(mut client: Client<'_>) {
 async fn refused(client: Client<'_>, error: HandshakeError) {
     match error {
         HandshakeError::Refused(failure) => {
-            flow::turned_away(client.proxy, Protocol::Socks5, &failure);
+            client.turned_away(Protocol::Socks5, &failure);
             client.linger().await;
         }
         // Nobody is there to be told, and nothing was asked for: no flow, no record.

@@ -143,7 +143,7 @@ impl AddressClass {
             Self::Nat64 => "a nat64 address",
             Self::Discard => "a discard address",
             Self::Teredo => "a teredo address",
-            Self::Orchid => "an orchid",
+            Self::Orchid => "an orchid identifier",
             Self::SixToFour => "a 6to4 address",
             Self::SegmentRouting => "a segment-routing address",
             Self::UniqueLocal => "a unique-local address",

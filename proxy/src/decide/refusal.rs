@@ -104,12 +104,10 @@ impl Refusal {
         format!("{target}{middle}{end}{close}")
     }
 
-    /// The refusal as the answer to a flow.
+    /// The refusal as the failure of a flow to `target`.
     pub fn failure(&self, target: &Target) -> Failure {
-        let mut failure = Failure::new(self.reason, self.sentence(target));
-        failure.rule = self.rule().map(|(rule, _)| rule);
-        failure.hint = self.hint(target);
-        failure
+        let rule = self.quote.as_ref().map(Quote::text);
+        Failure { rule, ..Failure::new(self.reason, self.sentence(target)) }
     }
 
     /// How a person who may do so would allow it; `None` where no flag does.

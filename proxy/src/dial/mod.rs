@@ -82,6 +82,7 @@ pub fn tune(stream: &TcpStream) {
 }
 
 /// The one connect of the crate: every other use of `TcpStream::connect` would pass by the guard.
+#[expect(clippy::disallowed_methods, reason = "the one place that connects")]
 async fn connect(addr: SocketAddr) -> Result<TcpStream, Fault> {
     let stream = TcpStream::connect(addr).await.map_err(|error| Fault::of(&error, addr))?;
     if is_itself(&stream, addr) { Err(Fault::Refused) } else { Ok(stream) }

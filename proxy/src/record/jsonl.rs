@@ -143,8 +143,6 @@ impl Serialize for Addresses<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use std::time::Duration;
 
     use exeat_config::{SessionId, Target};

@@ -1,6 +1,6 @@
 //! The metrics against their document, promtool and a flood; the audit log against real files.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::disallowed_methods, reason = "tests connect, wait and read clocks by themselves")]
 
 use std::{
     collections::BTreeMap,

@@ -1,6 +1,6 @@
 //! Stage 7: bytes go both ways between a client and its upstream, until one of them, the policy or a limit ends it.
 //!
-//! [`tunnel`] owns the life of a relay: end of stream, reset, silence, revocation. `copy` moves the bytes, `sni`
+//! `tunnel` owns the life of a relay: end of stream, reset, silence, revocation. `copy` moves the bytes, `sni`
 //! looks at the first ones, `standing` asks whether the flow is still allowed. Plain HTTP has framing of its own
 //! in `http`.
 

@@ -1,7 +1,5 @@
 //! A name server for tests that says what it is told, over UDP and TCP, and remembers what it was asked.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::{
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex},

@@ -1,6 +1,5 @@
 //! The resolver against a name server that lies.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::needless_pass_by_value, reason = "a check takes what was seen as it came")]
 
 use std::{fs, time::Duration};

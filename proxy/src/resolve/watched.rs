@@ -74,8 +74,6 @@ fn read(path: &PathBuf, max: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn lines(text: io::Result<Vec<u8>>) -> Result<usize, io::ErrorKind> {

@@ -8,12 +8,20 @@ use exeat_config::{SessionId, TokenHash};
 use super::Session;
 
 /// All sessions of a daemon. Reads are sharded and never wait for a swap of policies.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Registry {
     by_id: DashMap<SessionId, Arc<Session>>,
     /// For `Bearer`, which names no session. Keyed by a hash that no client can choose, so that a lookup's time
     /// tells nothing about a token.
     by_token: DashMap<[u8; 32], Arc<Session>>,
+    /// Compared with when there is no session to compare with.
+    nobody: TokenHash,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self { by_id: DashMap::new(), by_token: DashMap::new(), nobody: TokenHash::of(b"") }
+    }
 }
 
 impl Registry {
@@ -51,7 +59,7 @@ impl Registry {
         let id = std::str::from_utf8(user).ok().and_then(SessionId::new);
         let session = id.and_then(|id| self.get(&id));
         let held = session.as_ref().and_then(|session| session.token);
-        let matches = held.unwrap_or_else(|| TokenHash::of(b"")) == *presented;
+        let matches = held.as_ref().unwrap_or(&self.nobody) == presented;
         session.filter(|_| matches && held.is_some())
     }
 
@@ -78,8 +86,6 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use exeat_config::{NetworkPolicy, Token, settings::Mode};
 
     use super::*;

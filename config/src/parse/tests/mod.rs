@@ -1,8 +1,6 @@
 //! Goldens for what a person reads, and tables for what a file means.
 #![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them")]
 #![expect(clippy::format_push_string, clippy::format_collect, reason = "tests may be plain")]
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod daemon;
 mod profiles;
 mod sessions;

@@ -79,7 +79,7 @@ hint: did you mean `token`?
 error: `sessions.three` has both `token` and `token_sha256`
  --> exeat.toml:7:1
   |
-7 | token_sha256 = "00"
+7 | token_sha256 = ****
   | ^^^^^^^^^^^^
 
 hint: keep one of them
@@ -87,7 +87,7 @@ hint: keep one of them
 error: `token_sha256` must be 64 hexadecimal digits
  --> exeat.toml:9:16
   |
-9 | token_sha256 = "00"
+9 | token_sha256 = ****
   |                ^^^^
 
 hint: print it with `printf %s TOKEN | sha256sum`

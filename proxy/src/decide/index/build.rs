@@ -85,8 +85,8 @@ impl<'a> Build<'a> {
     fn new(rules: usize, bytes: usize) -> Self {
         let mut arena = Vec::with_capacity(bytes + 1);
         arena.push(0); // so that no record starts at `RuleId::NONE`
-        // At most half full: a run of occupied slots stays short.
-        let slots = if rules == 0 { 0 } else { (rules * 2).next_power_of_two() };
+        // At most a quarter full: most searches, hit or miss, end at the first slot.
+        let slots = if rules == 0 { 0 } else { (rules * 4).next_power_of_two() };
         let index = Index {
             rules,
             hasher: RandomState::default(),

@@ -264,7 +264,7 @@ impl Index {
     ) -> Option<T> {
         let (mut at, tag) = self.start(kind, key);
         loop {
-            // Never past the end, and the table is at most half full: an empty slot ends the run.
+            // Never past the end, and the table is never full: an empty slot ends the run.
             let slot = self.slots.get(at).filter(|slot| slot.head != RuleId::NONE)?;
             if slot.tag == tag && Record::read(&self.arena, slot.head)?.is(kind, key) {
                 return self.chain(slot.head, visit);

@@ -1,7 +1,5 @@
 //! Tests of the decision: its order, the guard, the words, and the index against a naive oracle.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod guard;
 mod oracle;
 mod order;

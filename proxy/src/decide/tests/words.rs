@@ -161,4 +161,7 @@ fn a_refusal_outlives_its_policy() {
     drop(setup);
     let Verdict::Refuse(refusal) = verdict else { panic!("permitted") };
     assert_eq!(refusal.rule().unwrap(), ("bad.example".into(), "exeat.toml:1".into()));
+    let failure = refusal.failure(&target("bad.example:1"));
+    assert_eq!(failure.to_string(), "bad.example:1 is denied by rule bad.example");
+    assert_eq!((failure.reason, failure.rule.as_deref()), (Reason::DeniedByRule, Some("bad.example")));
 }

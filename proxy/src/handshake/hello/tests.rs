@@ -1,7 +1,5 @@
 //! ClientHellos right and wrong, in every split and over every record size.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 
 use super::*;

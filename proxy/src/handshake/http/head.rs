@@ -17,6 +17,7 @@ use crate::limits::{MAX_HEAD, MAX_HEADERS, MAX_METHOD, MAX_URI};
 
 /// What some bytes are.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never kept")]
 pub enum Parsed {
     /// The start of a head, in order so far.
     Incomplete,
@@ -106,7 +107,6 @@ impl HeadReader {
             // RFC 9112 section 2.2: one empty line before a request is forgiven.
             At::Start if byte == b'\r' => At::EmptyCr,
             At::EmptyCr if byte == b'\n' => At::MethodStart,
-            At::EmptyCr => return Err(SyntaxFault::BareCr.into()),
             At::Start | At::MethodStart => match byte {
                 _ if is_token_byte(byte) => {
                     self.method_start = self.pos;
@@ -124,7 +124,6 @@ impl HeadReader {
                 self.target_start = self.pos;
                 At::Target
             }
-            At::TargetStart => return Err(line_fault(byte)),
             At::Target => match byte {
                 b' ' => At::Version(0),
                 _ if !is_target_byte(byte) => return Err(line_fault(byte)),
@@ -147,7 +146,7 @@ impl HeadReader {
                 if seen == 7 { At::VersionCr } else { At::Version(seen + 1) }
             }
             At::VersionCr if byte == b'\r' => At::LineLf,
-            At::VersionCr => return Err(line_fault(byte)),
+            At::TargetStart | At::VersionCr => return Err(line_fault(byte)),
             At::LineLf if byte == b'\n' => {
                 let [major, minor] = self.version;
                 if major != 1 || minor > 1 {
@@ -155,7 +154,7 @@ impl HeadReader {
                 }
                 At::Fields
             }
-            At::LineLf => return Err(SyntaxFault::BareCr.into()),
+            At::EmptyCr | At::LineLf => return Err(SyntaxFault::BareCr.into()),
             At::Fields => At::Fields,
         })
     }

@@ -23,7 +23,7 @@ pub fn answer(request: &Request) -> Option<Vec<u8>> {
     match kind {
         Some(kind) => out.extend_from_slice(format!("Content-Type: {kind}\r\n").as_bytes()),
         None => {
-            out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH\r\n")
+            out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH\r\n");
         }
     }
     out.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());

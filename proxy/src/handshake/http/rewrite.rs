@@ -143,8 +143,7 @@ pub fn answer(
                     put(out, &[field.line, b"\r\n"]);
                 }
             }
-            // Ours to say, and nobody else's: a client must be able to believe them.
-            Known::XExeatError => {}
+            // Ours to say, and nobody else's, as `X-Exeat-Error` below: a client must be able to believe them.
             Known::ProxyStatus => {
                 if !speaks_for_us(field.value) {
                     put_line(out, fields, &field);
@@ -157,7 +156,8 @@ pub fn answer(
             | Known::ProxyAuthenticationInfo
             | Known::ProxyAuthorization
             | Known::ProxyConnection
-            | Known::Te => {}
+            | Known::Te
+            | Known::XExeatError => {}
             Known::Accept | Known::Expect | Known::Host | Known::MaxForwards | Known::Other => {
                 put_line(out, fields, &field);
             }

@@ -20,6 +20,12 @@ pub enum RequestForm {
     Asterisk,
 }
 
+/// The default port of `http` URLs.
+const HTTP: Port = match Port::new(80) {
+    Some(port) => port,
+    None => panic!("80 is a port"),
+};
+
 /// How much of an authority is shown again.
 const SHOWN: usize = 40;
 
@@ -71,10 +77,6 @@ fn http_authority(written: &[u8]) -> Result<Target, HeadFault> {
     if has_colon || written.contains(&b'@') {
         return authority(written);
     }
-    const HTTP: Port = match Port::new(80) {
-        Some(port) => port,
-        None => panic!("80 is a port"),
-    };
     match exeat_config::Host::parse_bytes(written) {
         Ok(host) => Ok(Target { host, port: HTTP }),
         Err(why) => Err(fault(written, why.into())),

@@ -1,6 +1,6 @@
 //! The driver, over loopback sockets.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::disallowed_methods, reason = "tests connect, wait and read clocks by themselves")]
 
 use std::{net::Ipv4Addr, time::Duration};
 

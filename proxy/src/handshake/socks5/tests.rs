@@ -1,7 +1,5 @@
 //! The parsers, over every row of their tables and every prefix of each.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;

@@ -42,13 +42,18 @@ pub struct ExchangeError {
     pub sent_anything: bool,
     /// Whether the same request may be sent once more on a fresh connection (RFC 9110 section 9.2.2, RFC 9112
     /// section 9.3.1): this one had been used before, it ended before any answer, nothing of the client's was used
-    /// up, and the method allows it.
+    /// up, and the method allows it; or nothing of the request was sent at all.
     pub may_retry: bool,
 }
 
 impl ExchangeError {
     pub(super) fn new(fault: ExchangeFault, sent_anything: bool) -> Self {
         Self { fault, sent_anything, may_retry: false }
+    }
+
+    /// A kept connection that was of no use any more before anything was sent on it.
+    pub(super) fn stale() -> Self {
+        Self { fault: ExchangeFault::UpstreamClosed, sent_anything: false, may_retry: true }
     }
 
     /// Decides `may_retry` for a request on a connection that was used before.

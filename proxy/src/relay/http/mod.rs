@@ -15,6 +15,7 @@ mod tests;
 
 use std::{
     future::pending,
+    io::ErrorKind,
     pin::pin,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -108,6 +109,9 @@ pub async fn exchange(
     options: &ExchangeOptions,
     counters: &mut Counters,
 ) -> Result<Exchange, ExchangeError> {
+    if options.upstream_use == UpstreamUse::Reused && is_stale(upstream) {
+        return Err(ExchangeError::stale());
+    }
     let result = run(client, upstream, plain, options, counters).await;
     client.shrink();
     upstream.shrink();
@@ -115,6 +119,13 @@ pub async fn exchange(
         UpstreamUse::Fresh => error,
         UpstreamUse::Reused => error.on_reused(plain),
     })
+}
+
+/// Whether a kept connection has anything to read before a request is sent on it: its end, or bytes that answer
+/// nothing (a `408` from an origin that got tired of waiting, or worse).
+fn is_stale(upstream: &Buffered) -> bool {
+    let unread = upstream.stream().try_read(&mut [0]);
+    !upstream.held().is_empty() || !matches!(unread, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 async fn run(

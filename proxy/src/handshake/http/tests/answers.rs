@@ -64,7 +64,7 @@ fn heads_that_are_not_taken() {
     refused("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", AnswerFault::Syntax(SyntaxFault::SpaceBeforeColon));
     refused("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", AnswerFault::Syntax(SyntaxFault::Nul));
     let framing = |lines: &str, fault| {
-        refused(&format!("HTTP/1.1 200 OK\r\n{lines}\r\n\r\n"), AnswerFault::Framing(fault))
+        refused(&format!("HTTP/1.1 200 OK\r\n{lines}\r\n\r\n"), AnswerFault::Framing(fault));
     };
     framing("Content-Length: 5\r\nTransfer-Encoding: chunked", FramingFault::LengthAndCoding);
     framing("Content-Length: 5\r\nContent-Length: 6", FramingFault::ManyLengths);

@@ -1,5 +1,4 @@
 //! Tables of the whole room: heads that are refused, heads that pass and what is made of them, answers, chunks.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod answers;
 mod chunks;

@@ -39,7 +39,7 @@ fn connect(target: &str) -> String {
 
 #[test]
 fn first_lines() {
-    const LINE: &str = "the request's first line is not `METHOD http://host/path HTTP/1.1`";
+    let malformed = "the request's first line is not `METHOD http://host/path HTTP/1.1`";
     for line in [
         "GET  http://a.test/ HTTP/1.1",
         "GET http://a.test/a b HTTP/1.1",
@@ -66,11 +66,11 @@ fn first_lines() {
         "\u{e9}",
     ] {
         let expected =
-            if line.ends_with('\r') { "the request has a CR that is not part of a CRLF" } else { LINE };
+            if line.ends_with('\r') { "the request has a CR that is not part of a CRLF" } else { malformed };
         check(format!("{line}\r\nHost: a.test\r\n\r\n"), 400, expected);
     }
-    check(b"GET http://a.test/\xff HTTP/1.1\r\nHost: a.test\r\n\r\n", 400, LINE);
-    check("\r\n\r\nGET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 400, LINE);
+    check(b"GET http://a.test/\xff HTTP/1.1\r\nHost: a.test\r\n\r\n", 400, malformed);
+    check("\r\n\r\nGET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 400, malformed);
     check(
         "\rGET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
         400,
@@ -182,15 +182,15 @@ fn hosts() {
 
 #[test]
 fn targets() {
-    const SERVER: &str = "this is a proxy, not a web server: set it as the proxy of your client";
-    check(to("/"), 400, SERVER);
-    check(to("/x?y"), 400, SERVER);
-    check(to("//a.test/"), 400, SERVER);
-    const FORM: &str = "the request's target is not the `host:port` or `http://` URL of a proxy request";
+    let server = "this is a proxy, not a web server: set it as the proxy of your client";
+    check(to("/"), 400, server);
+    check(to("/x?y"), 400, server);
+    check(to("//a.test/"), 400, server);
+    let form = "the request's target is not the `host:port` or `http://` URL of a proxy request";
     for target in ["*", "a.test", "a.test:80", "http:a.test", "http:/a.test/", "http", ":", "?"] {
-        check(to(target), 400, FORM);
+        check(to(target), 400, form);
     }
-    check(connect("http://a.test:80"), 400, FORM);
+    check(connect("http://a.test:80"), 400, form);
     check(to("https://a.test/"), 400, "an `https://` URL is reached through a tunnel: use CONNECT");
     check(to("HTTPS://a.test/"), 400, "an `https://` URL is reached through a tunnel: use CONNECT");
     check(to("ftp://a.test/"), 400, "unsupported scheme `ftp`: this proxy forwards `http://`");
@@ -198,12 +198,12 @@ fn targets() {
     check(to("x\u{202e}://a.test/"), 400, "unsupported scheme `x\\u{202e}`: this proxy forwards `http://`");
     check(to("http://a.test/#frag"), 400, "the URL has a `#fragment`, which is not part of a request");
     check(to("http://a.test#frag"), 400, "the URL has a `#fragment`, which is not part of a request");
-    const USER: &str = "the URL has a user name in it; send it in an Authorization header";
-    check(to("http://user@a.test/"), 400, USER);
-    check(to("http://user:secret@a.test/"), 400, USER);
-    check(to("http://a.test:80@b.test/"), 400, USER);
-    check(to("http://a.test\\@b.test/"), 400, USER);
-    check(connect("user@a.test:443"), 400, USER);
+    let user = "the URL has a user name in it; send it in an Authorization header";
+    check(to("http://user@a.test/"), 400, user);
+    check(to("http://user:secret@a.test/"), 400, user);
+    check(to("http://a.test:80@b.test/"), 400, user);
+    check(to("http://a.test\\@b.test/"), 400, user);
+    check(connect("user@a.test:443"), 400, user);
 }
 
 #[test]
@@ -263,17 +263,17 @@ fn hosts_that_are_none() {
 
 #[test]
 fn lengths_and_codings() {
-    const BOTH: &str = "the request has both a Content-Length and a Transfer-Encoding";
-    check(with("Content-Length: 5\r\nTransfer-Encoding: chunked"), 400, BOTH);
-    check(with("Transfer-Encoding: chunked\r\ncontent-length: 5"), 400, BOTH);
-    const LENGTH: &str = "the request has a Content-Length that is not a decimal number";
+    let both = "the request has both a Content-Length and a Transfer-Encoding";
+    check(with("Content-Length: 5\r\nTransfer-Encoding: chunked"), 400, both);
+    check(with("Transfer-Encoding: chunked\r\ncontent-length: 5"), 400, both);
+    let length = "the request has a Content-Length that is not a decimal number";
     for value in ["+5", "-1", "0x42", "", "5, 5", "5,", "5 5", "1e3", "18446744073709551616", "\u{665}"] {
-        check(with(&format!("Content-Length: {value}")), 400, LENGTH);
+        check(with(&format!("Content-Length: {value}")), 400, length);
     }
-    const MANY: &str = "the request has more than one Content-Length";
-    check(with("Content-Length: 5\r\nContent-Length: 6"), 400, MANY);
-    check(with("Content-Length: 5\r\nContent-Length: 5"), 400, MANY);
-    const CODING: &str = "the request has a Transfer-Encoding that is not `chunked`";
+    let many = "the request has more than one Content-Length";
+    check(with("Content-Length: 5\r\nContent-Length: 6"), 400, many);
+    check(with("Content-Length: 5\r\nContent-Length: 5"), 400, many);
+    let coding = "the request has a Transfer-Encoding that is not `chunked`";
     for value in [
         "chunked, chunked",
         "chunked, gzip",
@@ -287,22 +287,22 @@ fn lengths_and_codings() {
         "chunked\r\nTransfer-Encoding: chunked",
         "chunked\r\nTransfer-Encoding: identity",
     ] {
-        check(with(&format!("Transfer-Encoding: {value}")), 400, CODING);
+        check(with(&format!("Transfer-Encoding: {value}")), 400, coding);
     }
-    const UNKNOWN: &str = "the request has a transfer coding other than `chunked`";
+    let unknown = "the request has a transfer coding other than `chunked`";
     for value in
         ["xchunked", "gzip, chunked", "identity", "gzip", "gzip\r\nTransfer-Encoding: chunked", "chunkedd"]
     {
-        check(with(&format!("Transfer-Encoding: {value}")), 501, UNKNOWN);
+        check(with(&format!("Transfer-Encoding: {value}")), 501, unknown);
     }
     check(
         "POST http://a.test/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
         400,
         "the request has a Transfer-Encoding, which HTTP/1.0 does not know",
     );
-    const BODY: &str = "a CONNECT has no body: no Content-Length or Transfer-Encoding";
+    let body = "a CONNECT has no body: no Content-Length or Transfer-Encoding";
     for line in ["Content-Length: 0", "Content-Length: 5", "Transfer-Encoding: chunked"] {
-        check(format!("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n{line}\r\n\r\n"), 400, BODY);
+        check(format!("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n{line}\r\n\r\n"), 400, body);
     }
 }
 

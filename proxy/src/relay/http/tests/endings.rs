@@ -101,6 +101,7 @@ async fn what_may_be_tried_again() {
     ] {
         let rig = start(head.as_bytes(), options).await;
         let _browser = rig.browser;
+        rig.origin.peek(&mut [0]).await.unwrap();
         // With bytes unread, the kernel makes this a reset.
         drop(rig.origin);
         let over = rig.over.await.unwrap();
@@ -114,6 +115,28 @@ async fn what_may_be_tried_again() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_that_went_stale() {
+    for said in ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (_browser, client) = pair(&listener).await;
+        let (mut origin, upstream) = pair(&listener).await;
+        origin.write_all(said.as_bytes()).await.unwrap();
+        origin.shutdown().await.unwrap();
+        upstream.readable().await.unwrap();
+        let head = b"POST http://a.test/ HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n";
+        let Ok(Parsed::Complete(request, _)) = parse(head) else { panic!("not complete") };
+        let options = ExchangeOptions { upstream_use: UpstreamUse::Reused, ..OPTIONS };
+        let mut counters = Counters::default();
+        let (mut client, mut upstream) = (Buffered::new(client), Buffered::new(upstream));
+        let plain = request.as_plain().unwrap();
+        let error = exchange(&mut client, &mut upstream, plain, &options, &mut counters).await.unwrap_err();
+        assert!(matches!(error.fault, ExchangeFault::UpstreamClosed), "{error:?}");
+        // Nothing was sent, so even a POST may go to another connection.
+        assert!(error.may_retry && counters == Counters::default());
+    }
+}
+
+#[tokio::test]
 async fn silence() {
     let short = ExchangeOptions { idle_timeout: Duration::from_millis(80), ..OPTIONS };
     let mut rig = start(b"GET http://a.test/ HTTP/1.1\r\nHost: a\r\n\r\n", short).await;
@@ -122,7 +145,7 @@ async fn silence() {
         rig.origin_says([*byte]).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let Rig { browser: _browser, origin: _origin, over } = rig;
+    let Rig { browser: _browser, origin: _origin, over, .. } = rig;
     let over = over.await.unwrap();
     assert!(matches!(over.error().fault, ExchangeFault::Silence), "{:?}", over.result);
     assert_eq!(over.error().closed_by(), ClosedBy::Timeout);

@@ -1,5 +1,5 @@
 //! Exchanges over real loopback sockets: the test plays both the browser and the origin, byte by byte.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::disallowed_methods, reason = "tests dial their own listeners")]
 
 mod answers;
 mod endings;
@@ -62,6 +62,8 @@ impl Over {
 struct Rig {
     browser: TcpStream,
     origin: TcpStream,
+    /// Whether the origin has seen anything of the request. It does not speak before that.
+    heard: bool,
     over: JoinHandle<Over>,
 }
 
@@ -94,7 +96,7 @@ async fn start(sent: &[u8], options: ExchangeOptions) -> Rig {
         let failure = result.as_ref().err().and_then(|error| error.failure(plain));
         Over { result, failure, counters, client, upstream }
     });
-    Rig { browser, origin, over }
+    Rig { browser, origin, heard: false, over }
 }
 
 async fn get() -> Rig {
@@ -110,6 +112,7 @@ impl Rig {
     }
 
     async fn origin_sees(&mut self, expected: impl AsRef<[u8]>) {
+        self.heard = true;
         sees(&mut self.origin, expected.as_ref()).await;
     }
 
@@ -118,6 +121,10 @@ impl Rig {
     }
 
     async fn origin_says(&mut self, bytes: impl AsRef<[u8]>) {
+        if !self.heard {
+            self.origin.peek(&mut [0]).await.unwrap();
+            self.heard = true;
+        }
         self.origin.write_all(bytes.as_ref()).await.unwrap();
     }
 
