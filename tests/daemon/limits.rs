@@ -96,13 +96,14 @@ fn one_connection_too_many_is_told_so() {
 fn a_crowd_beyond_the_limit_does_not_hold_up_anything() {
     in_private_network(exeat_loadtest::test_name!(), &network(), || {
         let _origins = origins();
-        let text = allowing("head_timeout = \"2m\"", &["good.example"]) + "[limits]\nmax_connections = 2\n";
+        let text = allowing("head_timeout = \"2m\"", &["good.example"]) + "[limits]\nmax_connections = 240\n";
         let mut daemon = Setup::new(&text).start();
-        let mut held = tunnel("good.example:443");
+        // Of the others, half as many as the limit may wait to say who they are.
+        let mut held: Vec<Tunnel> = (0..239).map(|_| tunnel("good.example:443")).collect();
         let leaving = tunnel("good.example:443");
         // More than are told so at once; the others wait in the kernel's queue.
         let mut asking: Vec<TcpStream> = (0..100).map(|_| dial(proxy()).unwrap()).collect();
-        let sockets = || (daemon.metric("process_open_fds") > 70).then_some(());
+        let sockets = || (daemon.metric("process_open_fds") > 2 * 239 + 64).then_some(());
         assert!(poll(SOON, sockets).is_some(), "the crowd is not there");
         // A place that is free is for the next of them, although none of those who are told so has left.
         drop(leaving);
@@ -123,7 +124,9 @@ fn a_crowd_beyond_the_limit_does_not_hold_up_anything() {
         daemon.signal(Signal::TERM);
         let refused = poll(Duration::from_secs(2), || dial(proxy()).is_err().then_some(()));
         assert!(refused.is_some(), "connections are still accepted");
-        ping(&mut held).unwrap();
+        for tunnel in &mut held {
+            ping(tunnel).unwrap();
+        }
         drop((held, silent));
         daemon.has_ended_well(SOON);
     });
