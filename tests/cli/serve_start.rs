@@ -55,9 +55,9 @@ fn the_url_stands_once_on_standard_output() {
     let port: u16 = address.strip_prefix("127.0.0.1:").unwrap().parse().unwrap();
     assert_ne!(port, 0, "the real port");
     assert!(stderr.starts_with("session `exeat` was made for this run"), "{stderr}");
-    assert!(stderr.contains(&format!("\ntry: curl -x {url} https://")), "{stderr}");
+    assert!(stderr.contains("\ntry: curl -x URL https://"), "{stderr}");
     assert!(stderr.contains(&format!(" INFO listening addr=127.0.0.1:{port}\n")), "{stderr}");
-    assert_eq!(stderr.matches(token).count(), 1, "in the line to try, and in no log line: {stderr}");
+    assert!(!stderr.contains(token), "standard error is the log: {stderr}");
     for words in ["no authentication", "network is open", "nothing is refused"] {
         assert!(!stderr.contains(words), "{words}: {stderr}");
     }
