@@ -154,7 +154,6 @@ impl Proxy {
             }
         }
         let (sessions_added, sessions_removed) = self.reconcile(settings, &slots);
-        self.rehome(settings, &slots);
         slots.retain(|name, _| settings.profiles.contains_key(name));
         self.generation.store(generation, Ordering::Release);
         for session in self.registry.all() {
@@ -193,17 +192,6 @@ impl Proxy {
             }
         }
         (added, removed)
-    }
-
-    /// A session that the settings do not name follows the default profile when its own is gone: it must not keep a
-    /// policy that no file has any more.
-    fn rehome(&self, settings: &Settings, slots: &BTreeMap<String, Arc<ProfileSlot>>) {
-        let Some(default) = slots.get(&settings.proxy.profile) else { return };
-        for session in self.registry.all() {
-            if !settings.profiles.contains_key(session.profile().name()) {
-                session.set_profile(Arc::clone(default));
-            }
-        }
     }
 
     /// Adds a session that the settings do not name, such as one made for a single run.
