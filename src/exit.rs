@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -29,15 +27,5 @@ impl Exit {
 
     pub(crate) fn code(self) -> ExitCode {
         ExitCode::from(self.number())
-    }
-}
-
-/// Prints what clap has to say: help and version on standard output, faults on standard error.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // Nobody is left to be told when the terminal is gone.
-    let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success.code(),
-        _ => Exit::Usage.code(),
     }
 }

@@ -10,6 +10,7 @@ mod env;
 mod exit;
 mod logging;
 mod terminal;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return usage::tell(&error).code(),
     };
     match commands::run(cli) {
         Ok(exit) => exit.code(),

@@ -44,7 +44,7 @@ fn render(error: &CommandError) -> String {
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
         text.push_str("\n  cause: ");
-        text.push_str(&inner.to_string());
+        text.push_str(&plain(&inner.to_string()));
         cause = inner.source();
     }
     if let Some(hint) = error.hint() {
@@ -52,6 +52,17 @@ fn render(error: &CommandError) -> String {
         text.push_str(&hint);
     }
     text
+}
+
+/// The operating system's words as ours: lower case, without the number.
+fn plain(words: &str) -> String {
+    let words = words.rsplit_once(" (os error ").map_or(words, |(words, _)| words);
+    let mut rest = words.chars();
+    // An acronym keeps its case.
+    match (rest.next(), rest.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(rest).collect(),
+        (Some(_) | None, _) => words.to_owned(),
+    }
 }
 
 /// Foreign text, escaped and clipped for a line.

@@ -48,7 +48,7 @@ impl Breadth {
                     0..0,
                 )
                 .with_hint(format!(
-                    "write the names you need, such as `*.example.{suffix}`; if everything is meant, write `{}`",
+                    "write the names you need, such as `*.example.{suffix}`; if everything is meant, write `{}` in the configuration file",
                     as_broad_table(rule)
                 )),
             ),
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(
             fault.hint.unwrap(),
             "write the names you need, such as `*.example.co.uk`; if everything is meant, write \
-             `{ host = \"*.co.uk\", ports = [443, \"8000-8100\"], broad = true }`"
+             `{ host = \"*.co.uk\", ports = [443, \"8000-8100\"], broad = true }` in the configuration file"
         );
         let wide = rule("*.github.io");
         let fault = judge_allow(&wide).warning(&wide).unwrap();

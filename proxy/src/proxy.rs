@@ -77,7 +77,7 @@ pub struct Proxy {
     /// Refusals in the log; the record has all of them.
     pub(crate) log_limit: RateLimit,
     profiles: Mutex<BTreeMap<String, Arc<ProfileSlot>>>,
-    /// Sessions that the settings named; others (made by the daemon itself) are not touched by a swap.
+    /// Sessions that the settings named. Others (made by the daemon itself) are neither added nor removed by a swap.
     configured: Mutex<HashSet<SessionId>>,
     listeners: Vec<SocketAddr>,
     floor: ArcSwap<Floor>,
@@ -154,7 +154,6 @@ impl Proxy {
             }
         }
         let (sessions_added, sessions_removed) = self.reconcile(settings, &slots);
-        self.rehome(settings, &slots);
         slots.retain(|name, _| settings.profiles.contains_key(name));
         self.generation.store(generation, Ordering::Release);
         for session in self.registry.all() {
@@ -193,17 +192,6 @@ impl Proxy {
             }
         }
         (added, removed)
-    }
-
-    /// A session that the settings do not name follows the default profile when its own is gone: it must not keep a
-    /// policy that no file has any more.
-    fn rehome(&self, settings: &Settings, slots: &BTreeMap<String, Arc<ProfileSlot>>) {
-        let Some(default) = slots.get(&settings.proxy.profile) else { return };
-        for session in self.registry.all() {
-            if !settings.profiles.contains_key(session.profile().name()) {
-                session.set_profile(Arc::clone(default));
-            }
-        }
     }
 
     /// Adds a session that the settings do not name, such as one made for a single run.
@@ -268,6 +256,17 @@ impl Proxy {
     /// Follows the daemon's phase.
     pub fn phase(&self) -> watch::Receiver<Phase> {
         self.phase.subscribe()
+    }
+
+    /// Whether nothing new is begun any more.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.phase.borrow() > Phase::Serving
+    }
+
+    /// Resolves when whatever is still open has to end.
+    pub(crate) async fn ended(&self) {
+        // The sender is `self`: it is not dropped meanwhile.
+        let _ = self.phase.subscribe().wait_for(|phase| *phase == Phase::Ended).await;
     }
 
     pub(crate) fn has_ended(&self) -> bool {

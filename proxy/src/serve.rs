@@ -51,13 +51,16 @@ pub async fn serve(proxy: Arc<Proxy>, mut listener: Listener, capacity: Capacity
             accepted = listener.accept(&metrics) => accepted,
             _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
         };
-        let (place, admission) = match Arc::clone(&capacity.places).try_acquire_owned() {
-            Ok(place) => (place, Admission::Granted),
-            Err(_) => match Arc::clone(&capacity.courtesy).acquire_owned().await {
-                Ok(place) => (place, Admission::Full),
-                Err(_) => return,
-            },
+        // Whatever is free first: when both are taken, a client that leaves makes room for this one, and a drain does
+        // not wait for any.
+        let (place, admission) = tokio::select! {
+            biased;
+            place = Arc::clone(&capacity.places).acquire_owned() => (place, Admission::Granted),
+            place = Arc::clone(&capacity.courtesy).acquire_owned() => (place, Admission::Full),
+            _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
         };
+        // The semaphores are never closed.
+        let Ok(place) = place else { return };
         let proxy = Arc::clone(&proxy);
         tokio::spawn(async move {
             connection::run(&proxy, accepted, admission).await;

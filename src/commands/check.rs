@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use exeat_config::{Loaded, Target, load, settings::Settings};
+use exeat_config::{Loaded, Profile, Target, load, settings::Settings};
 use exeat_proxy::decide::{Audience, Explanation, Finding, Floor, Layers, Overlay, Policy, decide};
 use serde_json::json;
 
@@ -16,14 +16,23 @@ pub(super) fn run(check: &Check) -> Result<Exit, CommandError> {
     for warning in &loaded.warnings {
         terminal::say(&warning.render(terminal::color()));
     }
+    let (name, profile) = profile(check, &loaded.settings)?;
     match target {
-        Some(target) => decision(check, &loaded.settings, &target),
+        Some(target) => decision(check, &loaded.settings, name, profile, &target),
         None => valid(check, &loaded),
     }
 }
 
 fn parse_target(text: &str) -> Result<Target, CommandError> {
     Target::parse_authority(text.as_bytes()).map_err(|error| {
+        if text.is_empty() || text.starts_with(':') {
+            return CommandError::Usage {
+                message: format!("`{}` names no host", terminal::foreign(text)),
+                hint: Some(
+                    "write it as `example.com:443`; leave it out to check the configuration alone".into(),
+                ),
+            };
+        }
         let hint = if text.contains("://") {
             "give host and port alone, not a URL: `example.com:443`"
         } else if text.contains(':') {
@@ -81,15 +90,25 @@ fn valid(check: &Check, loaded: &Loaded) -> Result<Exit, CommandError> {
     Ok(Exit::Success)
 }
 
-fn decision(check: &Check, settings: &Settings, target: &Target) -> Result<Exit, CommandError> {
+/// The profile that is meant.
+fn profile<'a>(check: &'a Check, settings: &'a Settings) -> Result<(&'a str, &'a Profile), CommandError> {
     let name = check.profile.as_ref().unwrap_or(&settings.proxy.profile);
-    let Some(profile) = settings.profiles.get(name) else {
+    settings.profiles.get(name).map(|profile| (name.as_str(), profile)).ok_or_else(|| {
         let known: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
-        return Err(CommandError::Usage {
+        CommandError::Usage {
             message: format!("there is no profile `{}`", terminal::foreign(name)),
-            hint: Some(format!("the configuration has: {}", known.join(", "))),
-        });
-    };
+            hint: Some(format!("the configuration has `{}`", known.join("`, `"))),
+        }
+    })
+}
+
+fn decision(
+    check: &Check,
+    settings: &Settings,
+    name: &str,
+    profile: &Profile,
+    target: &Target,
+) -> Result<Exit, CommandError> {
     let policy = Policy::compile(&profile.network, settings.proxy.mode, profile.ask_on_blocked_host, 0);
     let layers = Layers {
         overlay: &Arc::new(Overlay::default()),

@@ -23,9 +23,9 @@ pub(crate) enum CommandError {
     /// Flags that do not go together, or a value that is not one.
     #[error("{message}")]
     Usage { message: String, hint: Option<String> },
-    /// A listener could not be had.
+    /// A listener could not be had; `flag` is the one that moves it.
     #[error("cannot listen on {addr}")]
-    Bind { addr: SocketAddr, source: io::Error },
+    Bind { flag: &'static str, addr: SocketAddr, source: io::Error },
     /// The audit log could not be opened.
     #[error("cannot open the audit log `{}`", path.display())]
     Audit { path: PathBuf, source: io::Error },
@@ -57,12 +57,15 @@ impl CommandError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
-            Self::Bind { addr, source } => match source.kind() {
-                io::ErrorKind::AddrInUse => Some(format!(
-                    "another program listens on port {}; stop it, or choose another with `--listen {}:PORT`",
-                    addr.port(),
-                    addr.ip()
-                )),
+            Self::Bind { flag, addr, source } => match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    let other = SocketAddr::new(addr.ip(), 0).to_string();
+                    let other = other.strip_suffix('0').unwrap_or(&other);
+                    Some(format!(
+                        "another program listens on port {}; stop it, or choose another with `{flag} {other}PORT`",
+                        addr.port(),
+                    ))
+                }
                 io::ErrorKind::PermissionDenied => {
                     Some("ports below 1024 need root or CAP_NET_BIND_SERVICE".into())
                 }
@@ -71,9 +74,15 @@ impl CommandError {
                 }
                 _ => None,
             },
-            Self::Config(_) | Self::Audit { .. } | Self::Proxy(_) | Self::Random(_) | Self::System { .. } => {
-                None
-            }
+            Self::Audit { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => Some("make its directory first: only the file is created".into()),
+                io::ErrorKind::IsADirectory => Some("name a file in that directory".into()),
+                io::ErrorKind::PermissionDenied => {
+                    Some("the user that exeat runs as must be able to write it".into())
+                }
+                _ => None,
+            },
+            Self::Config(_) | Self::Proxy(_) | Self::Random(_) | Self::System { .. } => None,
         }
     }
 }

@@ -18,7 +18,10 @@ use std::{
     time::Duration,
 };
 
-use exeat_config::{Flags, Loaded, SessionId, Token, settings::Settings};
+use exeat_config::{
+    Flags, Loaded, NetworkFilter, SessionId, Token,
+    settings::{Mode, Settings},
+};
 use exeat_proxy::{
     authenticate::Identity,
     listen::{self, Listener},
@@ -34,6 +37,10 @@ use signals::{Signal, Signals};
 
 /// After the drain's time is up, tunnels that are closed have this long to write their last record.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
+
+/// The flags that say where to listen.
+const LISTEN: &str = "--listen";
+const METRICS: &str = "--metrics";
 
 /// Where the settings come from; read again at every reload.
 #[derive(Debug, Clone)]
@@ -60,8 +67,9 @@ pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Res
     let mut signals =
         Signals::listen().map_err(|source| CommandError::System { what: "listen for signals", source })?;
 
-    let sockets = settings.proxy.listen.iter().map(|&addr| bind(addr)).collect::<Result<Vec<_>, _>>()?;
-    let metrics_socket = settings.metrics.listen.map(bind).transpose()?;
+    let sockets =
+        settings.proxy.listen.iter().map(|&addr| bind(LISTEN, addr)).collect::<Result<Vec<_>, _>>()?;
+    let metrics_socket = settings.metrics.listen.map(|addr| bind(METRICS, addr)).transpose()?;
     let metrics = Arc::new(Metrics::new(settings.metrics.blocked_hosts));
     let audit = Audit::open(&settings.audit, &metrics).map_err(|source| CommandError::Audit {
         path: settings.audit.path.clone().unwrap_or_default(),
@@ -73,17 +81,25 @@ pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Res
         Proxy::new(settings, own, Recorder::new(Arc::clone(&metrics), audit)).map_err(CommandError::Proxy)?;
 
     let addrs: Vec<SocketAddr> = sockets.iter().map(|(_, addr)| *addr).collect();
+    warn_of_what_is_open(settings, access);
     let identity = admit(&proxy, settings, access, &addrs)?;
     let capacity = Capacity::new(settings.limits.max_connections);
     for (socket, addr) in sockets {
-        let listener = Listener::from_std(socket, identity.clone())
-            .map_err(|source| CommandError::Bind { addr, source })?;
+        let listener = Listener::from_std(socket, identity.clone()).map_err(|source| CommandError::Bind {
+            flag: LISTEN,
+            addr,
+            source,
+        })?;
         tokio::spawn(serve::serve(Arc::clone(&proxy), listener, capacity.clone()));
         tracing::info!(%addr, "listening");
     }
     let ready = Arc::new(AtomicBool::new(true));
     if let Some((socket, addr)) = metrics_socket {
-        let socket = TcpListener::from_std(socket).map_err(|source| CommandError::Bind { addr, source })?;
+        let socket = TcpListener::from_std(socket).map_err(|source| CommandError::Bind {
+            flag: METRICS,
+            addr,
+            source,
+        })?;
         let is_ready = Arc::clone(&ready);
         let mut phase = proxy.phase();
         tokio::spawn(metrics_endpoint::serve(
@@ -120,10 +136,36 @@ pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Res
     Ok(())
 }
 
-fn bind(addr: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), CommandError> {
+fn bind(flag: &'static str, addr: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), CommandError> {
     listen::bind(addr)
         .and_then(|socket| socket.local_addr().map(|bound| (socket, bound)))
-        .map_err(|source| CommandError::Bind { addr, source })
+        .map_err(|source| CommandError::Bind { flag, addr, source })
+}
+
+/// Says what is weaker than it may seem, also to somebody who asked for quiet: a proxy that lets everything through
+/// looks just like one that works.
+fn warn_of_what_is_open(settings: &Settings, access: Access) {
+    let warn = |words: &str| {
+        if tracing::enabled!(tracing::Level::WARN) {
+            tracing::warn!("{words}");
+        } else {
+            terminal::say(&format!("warning: {words}"));
+        }
+    };
+    for (name, filter) in settings.open_profiles() {
+        let why = match filter {
+            NetworkFilter::On => "it has no `allowed_domains`",
+            NetworkFilter::Off => "`network.filter` is \"off\"",
+        };
+        warn(&format!("the network is open: profile `{name}` lets every public host through, since {why}"));
+    }
+    if settings.proxy.mode == Mode::Report {
+        warn("nothing is refused: rules are only reported (`--report-only`, or `mode = \"report\"`)");
+    }
+    match access {
+        Access::Everyone => warn("no authentication: every program on this machine may use this proxy"),
+        Access::Sessions | Access::OneSession => {}
+    }
 }
 
 /// Says who may use the proxy, and makes the session that nobody configured.
@@ -153,7 +195,6 @@ fn admit(
             Ok(Identity::Shared)
         }
         Access::Everyone => {
-            tracing::warn!("no authentication: every program on this machine may use this proxy");
             let session = Session::without_token(id, None, slot);
             Ok(Identity::Session(proxy.add_session(session)))
         }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../support/daemon.rs"]
+mod daemon;
 mod g01_only_what_is_allowed;
 mod g02_no_success_before_the_dial;
 mod g03_no_query;
@@ -10,6 +12,10 @@ mod g05_what_is_checked_is_dialled;
 mod g06_metadata;
 mod g07_one_answer_for_strangers;
 mod g08_tokens_stay_secret;
+mod g09_a_bad_reload_changes_nothing;
+mod g10_a_reload_closes_what_it_forbids;
+mod g12_exact_bytes;
+mod g13_a_flood_of_names_is_bounded;
 mod g14_not_itself;
 mod g15_server_names;
 mod g16_bounded_waits;

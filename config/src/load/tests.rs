@@ -172,7 +172,7 @@ error: `--allow`: `*.com` allows every name that anyone registers under `com`
  | --allow *.com
  |         ^^^^^
 
-hint: write the names you need, such as `*.example.com`; if everything is meant, write `{ host = "*.com", broad = true }`
+hint: write the names you need, such as `*.example.com`; if everything is meant, write `{ host = "*.com", broad = true }` in the configuration file
 
 error: `--allow` rule `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...`: a rule has at most 2048 bytes, and this one has 1048576
  |

@@ -150,12 +150,13 @@ impl Reader<'_> {
             }
             let place =
                 if name.is_empty() { "at the top of the file".to_owned() } else { format!("in `{name}`") };
-            let hint = match nearest(given, known.iter().copied()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => match reference::tables_of(given).as_slice() {
-                    [] => format!("known here: {}", alternatives(known).replace(" or ", ", ")),
-                    tables => format!("it is a key of {}", alternatives(tables)),
+            // A key that is right elsewhere was misplaced, not misspelt.
+            let hint = match reference::tables_of(given).as_slice() {
+                [] => match nearest(given, known.iter().copied()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("known here: {}", alternatives(known).replace(" or ", ", ")),
                 },
+                tables => format!("it is a key of {}", alternatives(tables)),
             };
             self.fault(key.span(), format!("unknown key `{}` {place}", shown(given)), Some(hint));
         }

@@ -62,7 +62,10 @@ impl TextFile {
                 return fail(format!("cannot read the file: {}", reason(&error)), hint.map(str::to_owned));
             }
             Err(ReadError::Directory) => {
-                return fail("this is a directory, not a file".to_owned(), None);
+                return fail(
+                    "this is a directory, not a file".to_owned(),
+                    Some("name the file in it".to_owned()),
+                );
             }
             Err(ReadError::NotRegular) => {
                 return fail("this is not a regular file".to_owned(), None);

@@ -79,6 +79,8 @@ hint: is the path right?
         str![[r#"
 error: this is a directory, not a file
  --> DIR
+
+hint: name the file in it
 "#]]
         .raw()
     );

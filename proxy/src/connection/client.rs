@@ -57,16 +57,17 @@ impl<'a> Client<'a> {
     }
 
     /// Waits for a step of the handshake. `None` when the client has to go: its seat in the lobby was needed for another,
-    /// or the daemon drains and the client has not begun to ask for anything.
+    /// the daemon drains and the client has not begun to ask for anything, or the daemon ends.
     pub(super) async fn wait<T>(&mut self, step: impl AsyncFnOnce(&mut Buffered, Instant) -> T) -> Option<T> {
         let has_begun = !self.io.held().is_empty();
+        let patience = if has_begun { Phase::Draining } else { Phase::Serving };
         let mut phase = self.proxy.phase();
         let seat = self.seat.as_ref();
         tokio::select! {
             biased;
             done = step(&mut self.io, self.due) => Some(done),
             () = evicted(seat) => None,
-            _ = phase.wait_for(|phase| *phase > Phase::Serving), if !has_begun => None,
+            _ = phase.wait_for(|phase| *phase > patience) => None,
         }
     }
 
@@ -123,6 +124,7 @@ impl<'a> Client<'a> {
     /// Ends the connection so that the client can still read what it was sent: closing a socket with unread bytes
     /// would reset it, and the reset overtakes the answer.
     pub(super) async fn linger(mut self) {
+        let proxy = self.proxy;
         if self.io.stream_mut().shutdown().await.is_err() {
             return;
         }
@@ -139,7 +141,11 @@ impl<'a> Client<'a> {
                 }
             }
         };
-        let _ = timeout(limits::LINGER, drain).await;
+        tokio::select! {
+            biased;
+            _ = timeout(limits::LINGER, drain) => {}
+            () = proxy.ended() => {}
+        }
     }
 
     /// The request that is being read is due within `time`.

@@ -78,8 +78,16 @@ impl<'a> Flow<'a> {
 
     /// Stages 5 and 6 without a record, for a flow that has its first line already.
     pub(super) async fn reach(&self, permit: &Permit) -> Result<Upstream, Failure> {
-        let resolved = self.resolve(permit).await?;
-        self.dial(permit, &resolved).await
+        let reached = async {
+            let resolved = self.resolve(permit).await?;
+            self.dial(permit, &resolved).await
+        };
+        tokio::select! {
+            biased;
+            reached = reached => reached,
+            // Not waited for, but recorded like every flow.
+            () = self.proxy.ended() => Err(shutting_down()),
+        }
     }
 
     /// Writes both lines of a flow that did not come to be.
@@ -90,6 +98,9 @@ impl<'a> Flow<'a> {
     }
 
     fn decide(&self) -> Result<Permit, Failure> {
+        if self.proxy.is_draining() {
+            return Err(shutting_down());
+        }
         if self.place.is_none() {
             return Err(Failure::new(Reason::Limit, "this session has too many connections open"));
         }
@@ -220,6 +231,10 @@ impl<'a> Flow<'a> {
             duration,
         });
     }
+}
+
+fn shutting_down() -> Failure {
+    Failure::new(Reason::ShuttingDown, "the proxy is shutting down")
 }
 
 /// A flow that was let through has its last line also when its task ends early (a fault of ours).

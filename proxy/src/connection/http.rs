@@ -184,6 +184,12 @@ async fn forward<'a>(
     };
     loop {
         let standing = flow.standing(upstream.addr);
+        // A swap while the target was resolved and dialled: then the target sees nothing of the request.
+        if let Some(closed_by) = standing.lost() {
+            relay::reset_on_close(client.io.stream());
+            flow.close(counters.tally(closed_by));
+            return Next::End;
+        }
         let exchange = http::exchange(&mut client.io, &mut upstream.stream, plain, &options, &mut counters);
         let exchanged = tokio::select! {
             biased;

@@ -82,7 +82,7 @@ error: `*.com` allows every name that anyone registers under `com`
 4 |   "*.com",
   |    ^^^^^
 
-hint: write the names you need, such as `*.example.com`; if everything is meant, write `{ host = "*.com", broad = true }`
+hint: write the names you need, such as `*.example.com`; if everything is meant, write `{ host = "*.com", broad = true }` in the configuration file
 
 error: an entry of `profiles.default.network.allowed_domains` must be a string or a table
  --> exeat.toml:5:3
