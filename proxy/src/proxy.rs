@@ -191,6 +191,13 @@ impl Proxy {
                 added += 1;
             }
         }
+        // Whom the settings do not name has the profile that they name for such sessions, whichever that is now: nobody
+        // keeps a policy that no file has any more.
+        if let Some(slot) = slots.get(&settings.proxy.profile) {
+            for session in self.registry.all().iter().filter(|session| !configured.contains(&session.id)) {
+                session.set_profile(Arc::clone(slot));
+            }
+        }
         (added, removed)
     }
 
