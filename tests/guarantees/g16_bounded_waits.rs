@@ -224,6 +224,40 @@ fn half_said_things_keep_nobody_out() {
     });
 }
 
+/// Nor is who was refused, and does not leave. Left alone, each would be waited for, for five seconds.
+#[test]
+fn who_has_been_refused_keeps_nobody_out() {
+    in_private_network(test_name!(), &network(), || {
+        let (_dns, origin) = world();
+        let exeat = serve(CROWDED);
+        let starts: [&[u8]; 6] = [
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"CONNECT good.example:80 HTTP/1.0\r\n\r\n",
+            b"\x05\x01\x00",
+            b"\x05\x01\x02\x01\x05quick\x05wrong",
+            b"\x04",
+            b"\x16",
+        ];
+        let watch = Stopwatch::start();
+        let mut crowd = Vec::new();
+        for start in starts.iter().cycle().take(60) {
+            let mut client = dial(exeat.proxy()).unwrap();
+            client.set_nodelay(true).unwrap();
+            let _ = client.write_all(start);
+            crowd.push(client);
+        }
+        // An answer first, and its FIN: only a write says whether the connection is gone.
+        let is_gone = |client: &TcpStream| (&*client).write_all(b"x").is_err();
+        let left = poll(SOON, || (crowd.iter().filter(|client| is_gone(client)).count() >= 56).then_some(()));
+        assert!(left.is_some(), "they are still there");
+        assert!(watch.elapsed() < Duration::from_secs(4), "{:?}", watch.elapsed());
+        for way in Way::ALL {
+            assert_eq!(way.ask(&exeat, "good.example", 80), Said::Yes, "{way:?}");
+        }
+        assert_eq!(visits(&origin), Way::ALL.len());
+    });
+}
+
 /// Who has authenticated has left the lobby: the crowd cannot push a tunnel out.
 #[test]
 fn a_crowd_ends_no_tunnel() {

@@ -93,7 +93,8 @@ impl<'a> Client<'a> {
                     self.proxy.recorder.metrics().auth_failure(protocol);
                     let delay = self.proxy.brake.failure();
                     if !delay.is_zero() {
-                        tokio::time::sleep(delay).await;
+                        // Who is evicted meanwhile gets no answer at all: `send` sees to that.
+                        let _ = timeout(delay, evicted(self.seat.as_ref())).await;
                     }
                 }
                 Err(failure)
@@ -106,11 +107,15 @@ impl<'a> Client<'a> {
         flow::turned_away(self.proxy, self.peer, protocol, failure);
     }
 
-    /// Sends bytes that the client has to take within the time for one answer.
+    /// Sends bytes that the client has to take within the time for one answer, unless its seat is needed for another.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match timeout(limits::ANSWER_TIMEOUT, self.io.stream_mut().write_all(bytes)).await {
-            Ok(written) => written,
-            Err(_elapsed) => Err(io::ErrorKind::TimedOut.into()),
+        tokio::select! {
+            biased;
+            () = evicted(self.seat.as_ref()) => Err(io::ErrorKind::ConnectionAborted.into()),
+            written = timeout(limits::ANSWER_TIMEOUT, self.io.stream_mut().write_all(bytes)) => match written {
+                Ok(written) => written,
+                Err(_elapsed) => Err(io::ErrorKind::TimedOut.into()),
+            },
         }
     }
 
@@ -122,9 +127,11 @@ impl<'a> Client<'a> {
     }
 
     /// Ends the connection so that the client can still read what it was sent: closing a socket with unread bytes
-    /// would reset it, and the reset overtakes the answer.
+    /// would reset it, and the reset overtakes the answer. A stranger does so from its seat, like everything else: it
+    /// would take up a place of the daemon's otherwise, and more of its kind all of them.
     pub(super) async fn linger(mut self) {
         let proxy = self.proxy;
+        let seat = self.seat;
         if self.io.stream_mut().shutdown().await.is_err() {
             return;
         }
@@ -144,6 +151,7 @@ impl<'a> Client<'a> {
         tokio::select! {
             biased;
             _ = timeout(limits::LINGER, drain) => {}
+            () = evicted(seat.as_ref()) => {}
             () = proxy.ended() => {}
         }
     }
