@@ -17,6 +17,9 @@ pub const MAX_METHOD: usize = 32;
 /// A TLS ClientHello with every extension in use, post-quantum key shares included, is below 4 KiB.
 pub const MAX_CLIENT_HELLO: usize = 16 * 1024;
 
+/// Early data (RFC 8446 section 4.2.10) between a ClientHello and a second one. Servers pass over 16 KiB of it.
+pub const MAX_EARLY_DATA: usize = 64 * 1024;
+
 /// One DNS lookup, all servers and retries together.
 pub const DNS_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use exeat_loadtest::{
-    client::{Ending, Exchange, Tunnel, client_hello, connect, connect_raw, socks5_connect},
+    client::{Ending, Exchange, Tunnel, client_hello, connect, connect_raw, dial, socks5_connect},
     dns::{Answer, DnsServer, Zone},
     netns::in_private_network,
     origin::{Origin, Script, Step, http_ok},
@@ -180,6 +180,83 @@ fn a_hello_that_comes_with_the_head_is_looked_at() {
             let _ = tunnel.read_all();
             let received = origin.wait_for_ended(before + 1, SOON).remove(before).received;
             assert_eq!(received, if passes { hello } else { vec![] }, "{name}");
+        }
+    });
+}
+
+/// Some servers pass over a warning, or a `change_cipher_spec`, before the hello: it must not hide the hello from us.
+#[test]
+fn a_record_before_the_hello_hides_nothing() {
+    in_private_network(test_name!(), &network(), || {
+        let zone = Zone::new().otherwise(Answer::a(["93.184.216.34"]));
+        let _dns = DnsServer::start("9.9.9.9:53", zone).unwrap();
+        let origin = Origin::start("93.184.216.34:443", Script::silent()).unwrap();
+        let exeat = allowing(&["front.example"]).start();
+        for record in [&[21, 3, 1, 0, 2, 1, 90][..], &[20, 3, 3, 0, 1, 1]] {
+            let bytes = [record, &hello("evil.example")].concat();
+            for how in [Exchange::new(), Exchange::new().trickle(Duration::from_micros(300))] {
+                let (received, heard) = sent(&exeat, &origin, Way::Connect, &bytes, &how);
+                assert!(!received.windows(12).any(|window| window == b"evil.example"), "{record:?}");
+                assert_eq!((received.as_slice(), heard.as_slice()), (&b""[..], &ALERT[..]), "{record:?}");
+            }
+        }
+    });
+}
+
+/// After a HelloRetryRequest there is a second hello, and OpenSSL serves the name of that one.
+#[test]
+fn a_second_hello_is_looked_at() {
+    in_private_network(test_name!(), &network(), || {
+        let (_dns, origin) = front();
+        let exeat = allowing(&["front.example"]).start();
+        let (evil, good) = (hello("evil.example"), hello("front.example"));
+        let early_data = [&[20, 3, 3, 0, 1, 1, 23, 3, 3, 0, 100][..], &[7; 100]].concat();
+        for between in [&b""[..], &early_data, &[21, 3, 3, 0, 2, 1, 90]] {
+            let pause = Duration::from_millis(15);
+            let cuts = [good.len(), good.len() + between.len(), good.len() + between.len() + 3];
+            for how in [Exchange::new(), Exchange::new().split_at(cuts, pause)] {
+                for second in [evil.clone(), in_records(&evil, 1)] {
+                    let bytes = [&good, between, &second].concat();
+                    let (received, heard) = sent(&exeat, &origin, Way::Connect, &bytes, &how);
+                    assert!(good.len() + between.len() >= received.len(), "the target saw the second hello");
+                    assert_eq!(heard, ALERT);
+                }
+                let bytes = [&good, between, &good, &b"more"[..]].concat();
+                let (received, heard) = sent(&exeat, &origin, Way::Connect, &bytes, &how);
+                assert_eq!((received, heard.as_slice()), (bytes, &b""[..]));
+            }
+        }
+        exeat.wait_for_metric("exeat_sni_total{result=\"match\"}", 18);
+        exeat.wait_for_metric("exeat_sni_total{result=\"mismatch\"}", 12);
+    });
+}
+
+/// TLS can also begin inside a plain request (RFC 2817).
+#[test]
+fn a_hello_after_an_upgrade_is_looked_at() {
+    in_private_network(test_name!(), &network(), || {
+        let zone = Zone::new().otherwise(Answer::a(["93.184.216.34"]));
+        let _dns = DnsServer::start("9.9.9.9:53", zone).unwrap();
+        let switch =
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: TLS/1.2, HTTP/1.1\r\n\r\n";
+        let steps = [Step::ReadHead, Step::send(switch), Step::ReadToEnd];
+        let origin = Origin::start("93.184.216.34:80", Script::steps(steps)).unwrap();
+        let exeat = allowing(&["front.example"]).start();
+        for (index, (name, passes)) in
+            [("front.example", true), ("evil.example", false)].into_iter().enumerate()
+        {
+            let head = format!(
+                "OPTIONS http://front.example/ HTTP/1.1\r\nHost: front.example\r\nUpgrade: TLS/1.2\r\n\
+                 Connection: Upgrade\r\n{}\r\n",
+                exeat.authorization()
+            );
+            let mut stream = dial(exeat.proxy()).unwrap();
+            let answered = Exchange::new().until_head().timeout(SOON).run_on(&mut stream, head).unwrap();
+            assert!(answered.text().starts_with("HTTP/1.1 101 "), "{answered:?}");
+            let hello = hello(name);
+            Exchange::new().half_close().timeout(SOON).run_on(&mut stream, &hello).unwrap();
+            let received = origin.wait_for_ended(index + 1, SOON).remove(index).received;
+            assert_eq!(received.ends_with(&hello), passes, "{name}");
         }
     });
 }

@@ -110,6 +110,8 @@ async fn answer<'a>(mut client: Client<'a>, request: Request, kept: &mut Option<
     };
     match &request.form {
         RequestForm::Authority(target) => {
+            // A tunnel may last for hours, and uses no connection of an earlier request.
+            *kept = None;
             let flow = Flow::new(client.proxy, session, protocol, target.clone());
             tunnel(client, &request, flow).await;
             Next::End
@@ -218,7 +220,9 @@ async fn forward<'a>(
                 let (client, from_client) = client.io.into_parts();
                 let (upstream, from_upstream) = upstream.stream.into_parts();
                 let ends = Ends { client, from_client, upstream, from_upstream };
-                let tally = relay::tunnel(ends, &standing, None, tuning.silence).await;
+                // TLS begins in here too (RFC 2817).
+                let gate = SniGate::new(&standing, tuning.sni);
+                let tally = relay::tunnel(ends, &standing, gate, tuning.silence).await;
                 flow.close(counters.add(tally));
                 return Next::End;
             }

@@ -36,6 +36,8 @@ pub(super) struct Lane<'a> {
     written: usize,
     /// Looks at the first bytes; gone once it has decided.
     gate: Option<Box<SniGate<'a>>>,
+    /// Whether it needs more before it lets anything through.
+    holds: bool,
     stage: Stage,
     moved: u64,
 }
@@ -52,7 +54,8 @@ enum Stage {
 impl<'a> Lane<'a> {
     pub(super) fn new(from: ClosedBy, to: ClosedBy, gate: Option<SniGate<'a>>) -> Self {
         let gate = gate.map(Box::new);
-        Self { from, to, pending: Vec::new(), written: 0, gate, stage: Stage::Reading, moved: 0 }
+        let holds = gate.is_some();
+        Self { from, to, pending: Vec::new(), written: 0, gate, holds, stage: Stage::Reading, moved: 0 }
     }
 
     /// Bytes that reached the other side.
@@ -82,7 +85,7 @@ impl<'a> Lane<'a> {
         to: &mut TcpStream,
     ) -> Poll<Result<(), ClosedBy>> {
         loop {
-            if self.gate.is_none() {
+            if !self.holds {
                 ready!(self.poll_pending(cx, to))?;
             }
             match self.stage {
@@ -124,7 +127,7 @@ impl<'a> Lane<'a> {
             let bytes = buffer.filled();
             if bytes.is_empty() {
                 // An unfinished hello goes out as it is: no server answers half of one.
-                self.gate = None;
+                (self.gate, self.holds) = (None, false);
                 self.stage = Stage::Finishing;
                 return Poll::Ready(Ok(()));
             }
@@ -143,13 +146,16 @@ impl<'a> Lane<'a> {
     }
 
     fn look(&mut self, bytes: &[u8]) -> Result<(), ClosedBy> {
-        match self.gate.as_mut().map(|gate| gate.look(bytes)) {
-            None | Some(Gate::Hold) => Ok(()),
-            Some(Gate::Pass) => {
+        let Some(gate) = &mut self.gate else { return Ok(()) };
+        let decided = gate.look(bytes);
+        self.holds = decided == Gate::Hold;
+        match decided {
+            Gate::Hold | Gate::Watch => Ok(()),
+            Gate::Pass => {
                 self.gate = None;
                 Ok(())
             }
-            Some(Gate::Close) => Err(ClosedBy::SniMismatch),
+            Gate::Close => Err(ClosedBy::SniMismatch),
         }
     }
 }

@@ -3,21 +3,23 @@
 //!
 //! Without it, a CONNECT to an allowed name behind a shared front end reaches any other site there. It never
 //! terminates TLS and never delays: bytes that are not a hello pass at once, and a hello is held only until it is
-//! whole, which its server waits for as well.
+//! whole, which its server waits for as well. A server may ask for a second hello, which is looked at like the first.
 
 use exeat_config::{Host, settings::SniMode};
 
 use super::Standing;
 use crate::{
-    handshake::hello::{HelloSniffer, ServerName, Sniff},
+    handshake::hello::{HelloSniffer, Later, SecondHello, ServerName, Sniff},
     record::SniResult,
 };
 
 /// What to do with the bytes so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gate {
-    /// Keep them: the hello is not whole.
+    /// Keep them: a hello is not whole.
     Hold,
+    /// Let them through, and look at the next ones too.
+    Watch,
     /// Let them through, and look no further.
     Pass,
     /// End the tunnel.
@@ -29,7 +31,14 @@ pub(super) enum Gate {
 pub(crate) struct SniGate<'a> {
     standing: &'a Standing<'a>,
     mode: SniMode,
-    sniffer: HelloSniffer,
+    stage: Stage,
+}
+
+/// Which ClientHello is awaited.
+#[derive(Debug)]
+enum Stage {
+    First(HelloSniffer),
+    Second(SecondHello),
 }
 
 impl<'a> SniGate<'a> {
@@ -37,24 +46,65 @@ impl<'a> SniGate<'a> {
     pub(crate) fn new(standing: &'a Standing<'a>, mode: SniMode) -> Option<Self> {
         match mode {
             SniMode::Off => None,
-            SniMode::Enforce | SniMode::Report => Some(Self { standing, mode, sniffer: HelloSniffer::new() }),
+            SniMode::Enforce | SniMode::Report => {
+                Some(Self { standing, mode, stage: Stage::First(HelloSniffer::new()) })
+            }
         }
     }
 
     pub(super) fn look(&mut self, bytes: &[u8]) -> Gate {
-        let result = match self.sniffer.feed(bytes) {
-            Sniff::NeedMore => return Gate::Hold,
+        match &mut self.stage {
+            Stage::First(sniffer) => {
+                let sniff = sniffer.feed(bytes);
+                if sniff == Sniff::NeedMore {
+                    return Gate::Hold;
+                }
+                let behind = matches!(sniff, Sniff::Hello(_)).then(|| sniffer.rest(bytes));
+                let result = self.judge(sniff);
+                self.standing.proxy.recorder.metrics().sni(result);
+                match behind {
+                    _ if self.closes(result) => Gate::Close,
+                    Some(behind) => {
+                        let mut second = SecondHello::new();
+                        let later = second.feed(behind);
+                        self.stage = Stage::Second(second);
+                        self.look_behind(later)
+                    }
+                    None => Gate::Pass,
+                }
+            }
+            Stage::Second(second) => {
+                let later = second.feed(bytes);
+                self.look_behind(later)
+            }
+        }
+    }
+
+    /// A second hello is a part of the same handshake: it is counted only if it is worse than the first.
+    fn look_behind(&self, later: Later) -> Gate {
+        match later {
+            Later::Pass => Gate::Watch,
+            Later::Hold => Gate::Hold,
+            Later::Over => Gate::Pass,
+            Later::Hello(sniff) => {
+                let result = self.judge(sniff);
+                if is_fault(result) {
+                    self.standing.proxy.recorder.metrics().sni(result);
+                }
+                if self.closes(result) { Gate::Close } else { Gate::Pass }
+            }
+        }
+    }
+
+    fn closes(&self, result: SniResult) -> bool {
+        is_fault(result) && self.mode == SniMode::Enforce
+    }
+
+    fn judge(&self, sniff: Sniff) -> SniResult {
+        match sniff {
             Sniff::NotTls => SniResult::NotTls,
             Sniff::Hello(hello) => self.compare(hello.name),
-            Sniff::TooLong | Sniff::Malformed(_) => SniResult::Unreadable,
-        };
-        self.standing.proxy.recorder.metrics().sni(result);
-        match (result, self.mode) {
-            (SniResult::Mismatch | SniResult::Unreadable, SniMode::Enforce) => Gate::Close,
-            (SniResult::Mismatch | SniResult::Unreadable, SniMode::Report | SniMode::Off)
-            | (SniResult::Match | SniResult::OtherAllowed | SniResult::Absent | SniResult::NotTls, _) => {
-                Gate::Pass
-            }
+            Sniff::NeedMore | Sniff::TooLong | Sniff::Malformed(_) => SniResult::Unreadable,
         }
     }
 
@@ -72,5 +122,12 @@ impl<'a> SniGate<'a> {
         } else {
             SniResult::Mismatch
         }
+    }
+}
+
+const fn is_fault(result: SniResult) -> bool {
+    match result {
+        SniResult::Mismatch | SniResult::Unreadable => true,
+        SniResult::Match | SniResult::OtherAllowed | SniResult::Absent | SniResult::NotTls => false,
     }
 }

@@ -10,6 +10,7 @@
 //! [`Malformed`](Sniff::Malformed): a hello that some server understands must not pass as something else. The
 //! SSLv2-compatible hello (first byte 0x80) is no exception: it cannot carry a name.
 
+mod second;
 #[cfg(test)]
 mod tests;
 
@@ -17,10 +18,17 @@ use std::net::IpAddr;
 
 use exeat_config::{DomainName, Host};
 
+pub use second::{Later, SecondHello};
+
 use crate::{decide::Reason, failure::Failure, limits::MAX_CLIENT_HELLO};
 
 /// The first byte of a TLS handshake record.
 pub const HANDSHAKE_RECORD: u8 = 22;
+
+/// Records that say nothing before a ClientHello, and that some servers pass over there: Go's crypto/tls, BoringSSL and
+/// rustls take warnings, others a `change_cipher_spec` in case it follows a HelloRetryRequest that they forgot.
+const CHANGE_CIPHER_SPEC_RECORD: u8 = 20;
+const ALERT_RECORD: u8 = 21;
 
 /// Sent to a client that speaks TLS to the plain port: a fatal alert `protocol_version` (RFC 8446 section 6),
 /// which every client prints.
@@ -95,6 +103,8 @@ pub struct HelloSniffer {
     record_left: usize,
     /// The handshake message, put together from the records.
     message: Vec<u8>,
+    /// How many of the bytes that were fed last lie behind the ClientHello.
+    behind: usize,
     /// The verdict; kept, so that further bytes do not change it.
     verdict: Option<Sniff>,
 }
@@ -118,6 +128,11 @@ impl HelloSniffer {
         verdict
     }
 
+    /// After a [`Sniff::Hello`]: those of the bytes fed last that lie behind it.
+    pub fn rest<'a>(&self, fed: &'a [u8]) -> &'a [u8] {
+        &fed[fed.len().saturating_sub(self.behind)..]
+    }
+
     fn read(&mut self, mut bytes: &[u8]) -> Sniff {
         while !bytes.is_empty() {
             if self.record_left == 0 {
@@ -130,6 +145,9 @@ impl HelloSniffer {
                 }
                 continue;
             }
+            if self.header[0] != HANDSHAKE_RECORD {
+                return self.check_stray(bytes[0]);
+            }
             let take = self.record_left.min(bytes.len()).min(self.wanted());
             let (fragment, rest) = bytes.split_at(take);
             self.message.extend_from_slice(fragment);
@@ -137,7 +155,14 @@ impl HelloSniffer {
             bytes = rest;
             match self.check_message() {
                 Sniff::NeedMore => {}
-                verdict => return verdict,
+                // RFC 8446 section 5.1: the keys change here, so the record ends here.
+                Sniff::Hello(_) if self.record_left > 0 => {
+                    return Sniff::Malformed("more in a record behind the ClientHello");
+                }
+                verdict => {
+                    self.behind = bytes.len();
+                    return verdict;
+                }
             }
         }
         Sniff::NeedMore
@@ -147,11 +172,12 @@ impl HelloSniffer {
     fn check_header(&mut self) -> Result<(), Sniff> {
         let first_record = self.message.is_empty();
         match self.header_len {
-            1 if self.header[0] != HANDSHAKE_RECORD => Err(if first_record {
-                Sniff::NotTls
-            } else {
-                Sniff::Malformed("another record type inside the ClientHello")
-            }),
+            1 => match self.header[0] {
+                HANDSHAKE_RECORD => Ok(()),
+                CHANGE_CIPHER_SPEC_RECORD | ALERT_RECORD if first_record => Ok(()),
+                _ if first_record => Err(Sniff::NotTls),
+                _ => Err(Sniff::Malformed("another record type inside the ClientHello")),
+            },
             // The record version says nothing (RFC 8446 section 5.1: legacy, ignored). Most servers want major 3;
             // Go's crypto/tls takes any below 16, TLCP has 1. Those are TLS if a ClientHello follows.
             2 if self.header[1] >= 0x10 => Err(if first_record {
@@ -163,6 +189,9 @@ impl HelloSniffer {
                 self.record_left = usize::from(u16::from_be_bytes([self.header[3], self.header[4]]));
                 self.header_len = 0;
                 match self.record_left {
+                    1 if self.header[0] == CHANGE_CIPHER_SPEC_RECORD => Ok(()),
+                    2 if self.header[0] == ALERT_RECORD => Ok(()),
+                    _ if self.header[0] != HANDSHAKE_RECORD => Err(Sniff::NotTls),
                     // RFC 8446 section 5.1: no empty handshake records.
                     0 => Err(self.unlike_tls("an empty handshake record")),
                     length if length > MAX_RECORD => Err(self.unlike_tls("a record longer than 16 KiB")),
@@ -170,6 +199,17 @@ impl HelloSniffer {
                 }
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Judges what comes before a ClientHello by the first byte of its content. Five bytes of header fit already: what
+    /// only happens to begin like them is another protocol.
+    fn check_stray(&self, first: u8) -> Sniff {
+        match (self.header[0], first) {
+            (CHANGE_CIPHER_SPEC_RECORD, 1) | (ALERT_RECORD, 1 | 2) => {
+                Sniff::Malformed("another record before the ClientHello")
+            }
+            _ => Sniff::NotTls,
         }
     }
 

@@ -100,6 +100,33 @@ fn a_hello_may_have_no_name() {
 }
 
 #[test]
+fn nothing_may_come_before_the_hello() {
+    let stray = Sniff::Malformed("another record before the ClientHello");
+    let before = |record: &[u8]| [record, &hello(&server_name(b"evil.example"))].concat();
+    for record in [
+        &[21, 3, 1, 0, 2, 1, 90][..],
+        &[21, 3, 3, 0, 2, 1, 112],
+        &[21, 0, 9, 0, 2, 1, 100],
+        &[21, 3, 3, 0, 2, 2, 40],
+        &[20, 3, 3, 0, 1, 1],
+    ] {
+        check(&before(record), &stray);
+    }
+    // Other protocols, such as those that begin with a length.
+    for other in [
+        &[21, 0, 0, 0, 7, 0, 0, 0, 1, 2, 3][..],
+        &[21, 3, 0, 0, 7, 0, 0, 0, 1, 2, 3],
+        &[21, 3, 3, 0, 2, 3, 1],
+        &[20, 3, 3, 0, 1, 2],
+        &[20, 3, 3, 0, 2, 1, 1],
+        &[21, 16, 3, 0, 2, 1, 1],
+        &[23, 3, 3, 0, 1, 1],
+    ] {
+        check(other, &Sniff::NotTls);
+    }
+}
+
+#[test]
 fn what_is_no_name_is_kept_apart() {
     let address = |text: &str| with(ServerName::Address(text.parse().unwrap()));
     check(&hello(&server_name(b"127.0.0.1")), &address("127.0.0.1"));
@@ -144,11 +171,62 @@ fn what_follows_the_hello_is_not_looked_at() {
     let mut early_data = hello(&server_name(b"example.com"));
     early_data.extend(b"\x17\x03\x03\x00\x05hello");
     check(&early_data, &named("example.com"));
+    let mut sniffer = HelloSniffer::new();
+    sniffer.feed(&early_data);
+    assert_eq!(sniffer.rest(&early_data), b"\x17\x03\x03\x00\x05hello");
+
+    // But a record is not shared with anything.
+    let two = [message(&body(Some(&server_name(b"example.com")))), message(&body(None))].concat();
+    check_malformed(&records(&two, 16 * 1024), "more in a record");
+}
+
+#[test]
+fn a_second_hello_is_found_behind_the_first() {
+    /// Cut in two everywhere, and byte by byte. Nothing that was passed belongs to the second hello.
+    #[track_caller]
+    fn check(input: &[u8], expected: &Later, passed: usize) {
+        assert_eq!(SecondHello::new().feed(input), *expected);
+        for at in 0..=input.len() {
+            let mut second = SecondHello::new();
+            let first = second.feed(&input[..at]);
+            match first {
+                Later::Pass => assert!(at <= passed, "cut at {at}"),
+                Later::Hold => assert!(at > passed, "cut at {at}"),
+                Later::Hello(_) | Later::Over => {
+                    assert_eq!(first, *expected, "cut at {at}");
+                    continue;
+                }
+            }
+            assert_eq!(second.feed(&input[at..]), *expected, "cut at {at}");
+        }
+    }
+    let second = hello(&server_name(b"evil.example"));
+    let found = Later::Hello(named("evil.example"));
+    check(&second, &found, 0);
+    check(&records(&message(&body(Some(&server_name(b"evil.example")))), 1), &found, 0);
+    for between in [
+        &[20, 3, 3, 0, 1, 1][..],
+        &[21, 3, 3, 0, 2, 1, 90],
+        &[23, 3, 3, 0, 3, 1, 2, 3],
+        &[23, 3, 3, 0, 0],
+        &[20, 3, 3, 0, 1, 1, 23, 3, 3, 0, 1, 22],
+    ] {
+        check(&[between, &second].concat(), &found, between.len());
+    }
+    // A ClientKeyExchange; another protocol; more than early data can be.
+    check(&[22, 3, 3, 0, 4, 16, 0, 0, 0], &Later::Over, 0);
+    check(b"GET", &Later::Over, 0);
+    check(&[23, 3, 3, 0, 1, 0, 5], &Later::Over, 6);
+    check(&[22, 3, 3, 0, 0], &Later::Hello(Sniff::Malformed("an empty handshake record")), 0);
+    let record = [&[23, 3, 3, 0x40, 0][..], &[0; 1 << 14]].concat();
+    let early = record.repeat(3);
+    assert_eq!(SecondHello::new().feed(&[&early[..], &second].concat()), found);
+    assert_eq!(SecondHello::new().feed(&record.repeat(5)), Later::Over);
 }
 
 #[test]
 fn another_protocol_is_known_at_once() {
-    for first in (0..=u8::MAX).filter(|first| *first != HANDSHAKE_RECORD) {
+    for first in (0..=u8::MAX).filter(|first| !(20..=22).contains(first)) {
         assert_eq!(read(&[first]), Sniff::NotTls, "{first:#04x}");
     }
     check(b"SSH-2.0-OpenSSH_9.2\r\n", &Sniff::NotTls);

@@ -118,7 +118,8 @@ pub fn answer(
     let names_protocol = matches!(answer.status, 101 | 426);
     let length = match delivery {
         Delivery::Framed(Framing::Length(length)) => Some(length),
-        // What GET would have (RFC 9110 section 8.6); never in 1xx and 204.
+        // RFC 9110 section 8.6: never in 1xx and 204; to a HEAD and in 304 it is what GET would have.
+        Delivery::Framed(Framing::None) if matches!(answer.status, 100..=199 | 204) => None,
         Delivery::Framed(Framing::None) if *method == Method::Head || answer.status == 304 => answer.length,
         Delivery::Framed(Framing::None | Framing::Chunked) | Delivery::UntilClose => None,
     };

@@ -158,13 +158,17 @@ fn what_the_client_sees() {
         keep,
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nVia: 1.1 exeat\r\n\r\n",
     );
-    check(
-        get,
-        "HTTP/1.1 204 x\r\nContent-Length: 5\r\n\r\n",
-        framed(Framing::None),
-        keep,
-        "HTTP/1.1 204 x\r\nVia: 1.1 exeat\r\n\r\n",
-    );
+    for method in [get, &Method::Head] {
+        for (status, length) in [("103 x", ""), ("204 x", ""), ("304 x", "Content-Length: 5\r\n")] {
+            check(
+                method,
+                &format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\n"),
+                framed(Framing::None),
+                keep,
+                &format!("HTTP/1.1 {status}\r\n{length}Via: 1.1 exeat\r\n\r\n"),
+            );
+        }
+    }
     check(
         get,
         "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
