@@ -220,7 +220,9 @@ async fn forward<'a>(
                 let (client, from_client) = client.io.into_parts();
                 let (upstream, from_upstream) = upstream.stream.into_parts();
                 let ends = Ends { client, from_client, upstream, from_upstream };
-                let tally = relay::tunnel(ends, &standing, None, tuning.silence).await;
+                // TLS begins in here too (RFC 2817).
+                let gate = SniGate::new(&standing, tuning.sni);
+                let tally = relay::tunnel(ends, &standing, gate, tuning.silence).await;
                 flow.close(counters.add(tally));
                 return Next::End;
             }
