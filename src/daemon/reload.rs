@@ -1,14 +1,9 @@
 //! A reload: everything is read, parsed and compiled first; only then is it swapped in. A fault anywhere keeps what was
 //! there.
 
-use std::{
-    fs,
-    path::Path,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
-use exeat_config::{Color, Loaded, load, opens, settings::Settings};
+use exeat_config::{Color, Loaded, Stamp, load, opens, settings::Settings};
 use exeat_proxy::{proxy::Proxy, record::ReloadResult};
 
 use super::Sources;
@@ -25,18 +20,9 @@ pub(super) struct Watch {
     stamps: Vec<Option<Stamp>>,
 }
 
-/// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    modified: Option<SystemTime>,
-    length: u64,
-    device: u64,
-    inode: u64,
-}
-
 impl Watch {
     pub(super) fn new(sources: Sources, loaded: Loaded) -> Self {
-        let stamps = stamps(&loaded);
+        let stamps = read_stamps(&loaded);
         Self { sources, loaded, stamps }
     }
 
@@ -70,7 +56,7 @@ impl Watch {
                     tracing::warn!("{}", warning.render(Color::Never));
                 }
                 self.note_what_needs_a_restart(&loaded.settings);
-                self.stamps = stamps(&loaded);
+                self.stamps = read_stamps(&loaded);
                 self.loaded = loaded;
                 metrics.reload(ReloadResult::Success, proxy.generation());
             }
@@ -131,17 +117,42 @@ impl Watch {
     }
 }
 
+/// What the files look like now.
 fn stamps(loaded: &Loaded) -> Vec<Option<Stamp>> {
-    loaded.files.iter().map(|path| stamp(path)).collect()
+    loaded.files.iter().map(|file| Stamp::at(&file.path)).collect()
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    use std::os::unix::fs::MetadataExt as _;
-    let metadata = fs::metadata(path).ok()?;
-    Some(Stamp {
-        modified: metadata.modified().ok(),
-        length: metadata.len(),
-        device: metadata.dev(),
-        inode: metadata.ino(),
-    })
+/// What they looked like when they were read. What was written to them since then is a change.
+fn read_stamps(loaded: &Loaded) -> Vec<Option<Stamp>> {
+    loaded.files.iter().map(|file| file.stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    fn watch(config: &Path, then: impl FnOnce()) -> Watch {
+        let sources = Sources { config: Some(config.to_owned()), flags: exeat_config::Flags::default() };
+        let loaded = load(sources.config.as_deref(), &sources.flags).unwrap();
+        then();
+        Watch::new(sources, loaded)
+    }
+
+    async fn sees_a_change(mut watch: Watch) -> bool {
+        tokio::time::timeout(INTERVAL * 10, watch.changed()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_written_after_the_file_was_read_is_a_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("exeat.toml");
+        fs::write(&config, "[proxy]\n").unwrap();
+        assert!(!sees_a_change(watch(&config, || ())).await);
+        assert!(
+            sees_a_change(watch(&config, || fs::write(&config, "[proxy]\nvia = false\n").unwrap())).await
+        );
+        assert!(sees_a_change(watch(&config, || fs::remove_file(&config).unwrap())).await);
+    }
 }

@@ -23,7 +23,7 @@ use crate::{
     rule::{AddressRange, Origin, Rule},
     sessions_file::{self, Profiles},
     settings::{Mode, Settings},
-    source::{Kind, TextFile},
+    source::{Kind, Stamp, TextFile},
 };
 
 /// The flags that say what a file could say, as typed.
@@ -57,7 +57,16 @@ pub struct Loaded {
     /// What is valid and perhaps not meant.
     pub warnings: Vec<Diagnostic>,
     /// The files that were read: who watches them knows when to load again.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<ReadFile>,
+}
+
+/// A file that was read, and what it looked like then: what is written to it later makes it another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// `None` if it cannot change, such as a pipe.
+    pub stamp: Option<Stamp>,
 }
 
 /// Reads, parses and merges everything. With no file and no flag, nothing is allowed.
@@ -66,9 +75,11 @@ pub fn load(config: Option<&Path>, flags: &Flags) -> Result<Loaded, Diagnostics>
     let mut files = Vec::new();
     let mut settings = Settings { profiles: BTreeMap::new(), ..Settings::default() };
     if let Some(path) = config {
-        files.push(path.to_owned());
         match TextFile::read(path, MAX_CONFIG_BYTES, Kind::Readable) {
-            Ok(mut file) => settings = parse::parse(&mut file, &mut report),
+            Ok(mut file) => {
+                settings = parse::parse(&mut file, &mut report);
+                files.push(ReadFile { path: path.to_owned(), stamp: file.stamp() });
+            }
             Err(diagnostic) => report.error(|| diagnostic),
         }
     }
@@ -80,10 +91,10 @@ pub fn load(config: Option<&Path>, flags: &Flags) -> Result<Loaded, Diagnostics>
             Ok(mut file) => {
                 let Settings { sessions, profiles, .. } = &mut settings;
                 sessions_file::parse(&mut file, sessions, profiles, known, &mut report);
+                files.push(ReadFile { path, stamp: file.stamp() });
             }
             Err(diagnostic) => report.error(|| diagnostic),
         }
-        files.push(path);
     }
     let warnings = report.finish()?;
     Ok(Loaded { settings, warnings, files })

@@ -96,7 +96,10 @@ fn flags_over_a_file() {
         ..Flags::default()
     };
     let loaded = files.load(&flags).unwrap();
-    assert_eq!(loaded.files, [files.path("exeat.toml"), files.path("sessions")]);
+    let paths: Vec<_> = loaded.files.iter().map(|file| file.path.clone()).collect();
+    assert_eq!(paths, [files.path("exeat.toml"), files.path("sessions")]);
+    let is_as_read = |file: &ReadFile| file.stamp.is_some() && file.stamp == Stamp::at(&file.path);
+    assert!(loaded.files.iter().all(is_as_read));
     let settings = loaded.settings;
     assert_eq!(settings.proxy.listen, ["127.0.0.1:2".parse().unwrap()]);
     assert_eq!(settings.profiles["ci"].network.allowed.as_ref().unwrap().len(), 2);

@@ -8,6 +8,7 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use zeroize::Zeroizing;
@@ -30,7 +31,29 @@ pub(crate) struct TextFile {
     secrets: Vec<Range<usize>>,
     /// Who besides the user could read it, in words.
     exposure: Option<String>,
+    stamp: Option<Stamp>,
     source: Arc<Source>,
+}
+
+/// What tells one state of a file from another. Only a regular file has one: what was read from a pipe is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    place: (u64, u64),
+}
+
+impl Stamp {
+    /// Of the file that is at `path` now.
+    pub fn at(path: &Path) -> Option<Self> {
+        Self::of(&std::fs::metadata(path).ok()?)
+    }
+
+    fn of(metadata: &Metadata) -> Option<Self> {
+        let stamp =
+            || Self { modified: metadata.modified().ok(), length: metadata.len(), place: place(metadata) };
+        metadata.is_file().then(stamp)
+    }
 }
 
 /// What a file may be.
@@ -49,7 +72,7 @@ impl TextFile {
         let fail = |message: String, hint: Option<String>| {
             Err(Diagnostic::error(message).in_file(shown.clone()).with_hint(hint))
         };
-        let (bytes, exposure) = match read_bytes(path, max, kind) {
+        let (bytes, metadata) = match read_bytes(path, max, kind) {
             Ok(read) => read,
             Err(ReadError::Os(error)) => {
                 let hint = match error.kind() {
@@ -96,7 +119,7 @@ impl TextFile {
             Some(rest) => Zeroizing::new(rest.to_owned()),
             None => text,
         };
-        let file = Self::new(path, text, exposure);
+        let file = Self::new(path, text, exposure(&metadata), Stamp::of(&metadata));
         if let Some(offset) = file.text.bytes().position(|b| b == 0) {
             return fail(
                 format!("the file has a NUL byte at offset {offset} (line {})", file.line_at(offset)),
@@ -106,16 +129,24 @@ impl TextFile {
         Ok(file)
     }
 
-    fn new(path: &Path, text: Zeroizing<String>, exposure: Option<String>) -> Self {
+    fn new(path: &Path, text: Zeroizing<String>, exposure: Option<String>, stamp: Option<Stamp>) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(newlines).collect();
         let source = Arc::new(Source::File(path.to_owned()));
-        Self { path: path.to_owned(), text: Arc::new(text), lines, secrets: Vec::new(), exposure, source }
+        Self {
+            path: path.to_owned(),
+            text: Arc::new(text),
+            lines,
+            secrets: Vec::new(),
+            exposure,
+            stamp,
+            source,
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn for_test(path: &str, text: &str) -> Self {
-        Self::new(Path::new(path), Zeroizing::new(text.to_owned()), None)
+        Self::new(Path::new(path), Zeroizing::new(text.to_owned()), None, None)
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -129,6 +160,11 @@ impl TextFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the file looked like when it was read.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        self.stamp
     }
 
     /// Who besides its owner may read or write it, in words; `None` when nobody.
@@ -220,7 +256,7 @@ enum ReadError {
     TooLarge,
 }
 
-fn read_bytes(path: &Path, max: usize, kind: Kind) -> Result<(Vec<u8>, Option<String>), ReadError> {
+fn read_bytes(path: &Path, max: usize, kind: Kind) -> Result<(Vec<u8>, Metadata), ReadError> {
     // Before `open`, which would wait for a writer of a FIFO; again below, on what was really opened.
     check_kind(&std::fs::metadata(path).map_err(ReadError::Os)?, kind)?;
     let file = File::open(path).map_err(ReadError::Os)?;
@@ -235,7 +271,7 @@ fn read_bytes(path: &Path, max: usize, kind: Kind) -> Result<(Vec<u8>, Option<St
     if bytes.len() > max {
         return Err(ReadError::TooLarge);
     }
-    Ok((bytes, exposure(&metadata)))
+    Ok((bytes, metadata))
 }
 
 fn check_kind(metadata: &Metadata, kind: Kind) -> Result<(), ReadError> {
@@ -272,6 +308,19 @@ fn exposure(metadata: &Metadata) -> Option<String> {
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
     (owner != user && owner != 0)
         .then(|| format!("it belongs to user {owner}, and exeat runs as user {user}"))
+}
+
+/// Device and inode: another file of the same length and time is another one.
+#[cfg(unix)]
+fn place(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn place(_: &Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 /// Where files have no modes, the access list of the directory is the operator's to set.
