@@ -69,12 +69,13 @@ impl<'a> Lane<'a> {
     }
 
     /// Takes bytes that were read before the lane began.
-    pub(super) fn accept(&mut self, early: &[u8]) -> Result<(), ClosedBy> {
-        if !early.is_empty() {
-            self.pending.extend_from_slice(early);
-            self.look(early)?;
+    pub(super) fn accept(&mut self, early: Vec<u8>) -> Result<(), ClosedBy> {
+        if early.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let looked = self.look(&early);
+        self.pending = early;
+        looked
     }
 
     /// Moves what can be moved now. Ready once the end was passed on, or with whoever failed.

@@ -57,7 +57,7 @@ pub(crate) async fn tunnel(
     let Ends { mut client, from_client, mut upstream, from_upstream } = ends;
     let mut out = Lane::new(ClosedBy::Client, ClosedBy::Upstream, gate);
     let mut back = Lane::new(ClosedBy::Upstream, ClosedBy::Client, None);
-    let closed_by = match out.accept(&from_client).and_then(|()| back.accept(&from_upstream)) {
+    let closed_by = match out.accept(from_client).and_then(|()| back.accept(from_upstream)) {
         Ok(()) => relay(&mut client, &mut upstream, &mut out, &mut back, standing, silence).await,
         Err(closed_by) => closed_by,
     };
