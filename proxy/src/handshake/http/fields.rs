@@ -144,6 +144,11 @@ impl Fields {
         self.all(known).flat_map(members)
     }
 
+    /// How many options `Connection` has, empty ones included. Each field of a head is looked for among them.
+    pub(super) fn connection_options(&self) -> usize {
+        self.all(Known::Connection).map(|value| value.split(|&b| b == b',').count()).sum()
+    }
+
     /// Whether a `Connection` field lists this name.
     pub(crate) fn connection_lists(&self, name: &[u8]) -> bool {
         self.members(Known::Connection).any(|option| option.eq_ignore_ascii_case(name))

@@ -278,15 +278,11 @@ pub(super) fn end_to_end(option: &[u8]) -> Option<&'static str> {
 }
 
 fn check_connection(fields: &Fields) -> Result<(), HeadFault> {
-    for (count, option) in fields.members(Known::Connection).enumerate() {
-        if count == MAX_HEADERS {
-            return Err(HeadFault::TooManyConnectionOptions);
-        }
-        if let Some(name) = end_to_end(option) {
-            return Err(HeadFault::ConnectionOption(name));
-        }
+    if fields.connection_options() > MAX_HEADERS {
+        return Err(HeadFault::TooManyConnectionOptions);
     }
-    Ok(())
+    let listed = fields.members(Known::Connection).find_map(end_to_end);
+    listed.map_or(Ok(()), |name| Err(HeadFault::ConnectionOption(name)))
 }
 
 fn keep_alive(fields: &Fields, form: &RequestForm, version: Version) -> bool {

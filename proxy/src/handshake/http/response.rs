@@ -27,6 +27,8 @@ pub enum AnswerFault {
     Framing(FramingFault),
     /// `Connection` lists a header that is meant for the client.
     ConnectionOption(&'static str),
+    /// `Connection` lists more options than any origin has reason to.
+    TooManyConnectionOptions,
     /// `101 Switching Protocols` to a request that offered none, or before its body was sent.
     UnaskedUpgrade,
     /// A head that the upstream did not finish.
@@ -43,6 +45,9 @@ impl fmt::Display for AnswerFault {
             Self::TooLarge => write!(f, "sent an answer with headers of more than {MAX_HEAD} bytes"),
             Self::Framing(fault) => write!(f, "sent an answer that {fault}"),
             Self::ConnectionOption(name) => write!(f, "sent an answer whose Connection header lists {name}"),
+            Self::TooManyConnectionOptions => {
+                write!(f, "sent an answer whose Connection header lists more than {MAX_HEADERS} options")
+            }
             Self::UnaskedUpgrade => f.write_str("changed the protocol without being asked to"),
             Self::Cut => f.write_str("closed the connection in the middle of its answer's headers"),
         }
@@ -219,6 +224,9 @@ fn tokenize(head: &[u8], method: &Method) -> Result<Answer, AnswerFault> {
     };
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
     let fields = Fields::new(head, tokens.headers);
+    if fields.connection_options() > MAX_HEADERS {
+        return Err(AnswerFault::TooManyConnectionOptions);
+    }
     if let Some(name) = fields.members(Known::Connection).find_map(end_to_end) {
         return Err(AnswerFault::ConnectionOption(name));
     }

@@ -84,6 +84,12 @@ fn heads_that_are_not_taken() {
         "HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 5\r\n\r\n",
         AnswerFault::ConnectionOption("Content-Length"),
     );
+    for options in [vec!["x"; 129].join(","), ",".repeat(128)] {
+        refused(
+            &format!("HTTP/1.1 200 OK\r\nConnection: {options}\r\n\r\n"),
+            AnswerFault::TooManyConnectionOptions,
+        );
+    }
     let large = format!("HTTP/1.1 200 OK\r\nX: {}", "v".repeat(70_000));
     assert_eq!(parse(large.as_bytes(), &Method::Get).unwrap_err(), AnswerFault::TooLarge);
 }
