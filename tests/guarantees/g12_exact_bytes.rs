@@ -56,6 +56,7 @@ impl Exeat {
         let path = self.directory.path().join("audit.jsonl");
         let closed = || {
             let text = std::fs::read_to_string(&path).unwrap();
+            // A record is written some moments after its client has left.
             let line = text.lines().filter(|line| line.contains(r#""event":"close""#)).nth(count - 1)?;
             let value: serde_json::Value = serde_json::from_str(line).ok()?;
             Some((value["bytes_out"].as_u64()?, value["bytes_in"].as_u64()?))
