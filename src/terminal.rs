@@ -61,7 +61,7 @@ fn plain(words: &str) -> String {
     // An acronym keeps its case.
     match (rest.next(), rest.clone().next()) {
         (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(rest).collect(),
-        (Some(_), _) | (None, _) => words.to_owned(),
+        (Some(_) | None, _) => words.to_owned(),
     }
 }
 

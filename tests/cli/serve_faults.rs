@@ -9,7 +9,7 @@ fn addresses() {
     let mut t = Transcript::new("serve-addresses");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    t.redact(port, "PORT");
+    t.redact(&port.to_string(), "PORT");
     let taken = format!("127.0.0.1:{port}");
     t.fails(&["serve", "--listen", &taken], 1);
     t.fails(&["serve", "--listen", "127.0.0.1:0", "--metrics", &taken], 1);

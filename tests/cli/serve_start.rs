@@ -57,7 +57,7 @@ fn the_url_stands_once_on_standard_output() {
     assert!(stderr.starts_with("session `exeat` was made for this run"), "{stderr}");
     assert!(stderr.contains("\ntry: curl -x URL https://"), "{stderr}");
     assert!(stderr.contains(&format!(" INFO listening addr=127.0.0.1:{port}\n")), "{stderr}");
-    assert!(!stderr.contains(token), "standard error is the log: {stderr}");
+    assert!(!stderr.contains(token), "standard error is a log: {stderr}");
     for words in ["no authentication", "network is open", "nothing is refused"] {
         assert!(!stderr.contains(words), "{words}: {stderr}");
     }

@@ -59,7 +59,7 @@ impl Transcript {
     }
 
     /// Shows `what`, which is another at each run, as `[name]`.
-    pub(crate) fn redact(&mut self, what: impl ToString, name: &str) {
+    pub(crate) fn redact(&mut self, what: &str, name: &str) {
         self.redactions.push((what.to_string(), format!("[{name}]")));
     }
 

@@ -18,7 +18,8 @@ use serde_json::Value;
 
 use super::{EVIL, network, origins};
 use crate::daemon::{
-    Kept, SOON, Setup, TOKEN, allowing, config, fetch, one, ping, poll, proxy, records, refusal, tunnel,
+    Kept, Reload, SOON, Setup, TOKEN, allowing, config, fetch, one, ping, poll, proxy, records, refusal,
+    tunnel,
 };
 
 /// One flow of every kind, again and again.
@@ -204,13 +205,18 @@ fn other_records_that_cannot_be_written_stop_nothing() {
             ping(&mut tunnel("good.example:443")).unwrap();
         }
         daemon.stop();
+        // What is lost is said, at the latest at the end.
         assert!(daemon.log().contains("audit records are being dropped"), "{}", daemon.log());
     });
 }
 
 #[test]
 fn the_report_mode_records_and_the_guard_holds() {
-    let net = network().address("10.0.0.5").host("10.0.0.5", "inside.example").address("169.254.169.254");
+    let net = network()
+        .address("10.0.0.5")
+        .host("10.0.0.5", "inside.example")
+        .host(EVIL, "denied.example")
+        .address("169.254.169.254");
     in_private_network(exeat_loadtest::test_name!(), &net, || {
         let _origins = origins();
         let evil = Origin::start(&format!("{EVIL}:443"), Script::echo()).unwrap();
@@ -220,12 +226,15 @@ fn the_report_mode_records_and_the_guard_holds() {
         let mut daemon = Setup::new(&text).flag("--report-only").start();
         ping(&mut tunnel("good.example:443")).unwrap();
         ping(&mut tunnel("evil.example:443")).unwrap();
+        // The flag is laid over the file at a reload, too.
+        assert_eq!(daemon.reload(), Reload::Success);
+        ping(&mut tunnel("denied.example:443")).unwrap();
         let answer = refusal("inside.example:443", &one()).unwrap();
         assert_eq!((answer.status, answer.header("X-Exeat-Error")), (403, Some("denied-address")));
         let answer = refusal("169.254.169.254:80", &one()).unwrap();
         assert_eq!((answer.status, answer.header("X-Exeat-Error")), (403, Some("metadata")));
         daemon.stop();
-        assert_eq!(evil.connections(), 1);
+        assert_eq!(evil.connections(), 2);
         assert_eq!((inside.connections(), metadata.connections()), (0, 0));
         let verdicts: Vec<(String, String, Value)> = daemon
             .audit()
@@ -239,6 +248,7 @@ fn the_report_mode_records_and_the_guard_holds() {
         let expected = [
             ("good.example", "permit", Value::Null),
             ("evil.example", "would-refuse", "not-listed".into()),
+            ("denied.example", "would-refuse", "denied-by-rule".into()),
             ("inside.example", "refuse", "denied-address".into()),
             ("169.254.169.254", "refuse", "metadata".into()),
         ];

@@ -8,7 +8,7 @@ use std::{
 };
 
 use exeat_loadtest::{
-    client::{Credentials, Exchange, connect, dial, raw_exchange},
+    client::{Credentials, Exchange, connect, dial, raw_exchange, socks5_greeting, socks5_login},
     netns::in_private_network,
     origin::{Origin, Script, Step, Unanswering},
     process::{Running, Signal},
@@ -181,6 +181,9 @@ fn the_end_waits_for_nobody() {
         let mut lingering = ask(&connect_head("evil.example:443"));
         lingering.read_exact(&mut [0; 10]).unwrap();
         let slow = ask("CONNECT good.exa");
+        let mut greeted = dial(proxy()).unwrap();
+        greeted.write_all(&[socks5_greeting(&[2]), socks5_login(&one())].concat()).unwrap();
+        greeted.read_exact(&mut [0; 4]).unwrap();
         let syn_sent = || {
             let table = fs::read_to_string(format!("/proc/{}/net/tcp", daemon.running.pid())).unwrap();
             (table.lines().filter(|row| row.contains(" 02 ")).count() >= 2).then_some(())
@@ -201,7 +204,7 @@ fn the_end_waits_for_nobody() {
         let count = |key: &str, value: &str| audit.iter().filter(|line| line[key] == value).count();
         assert_eq!((count("event", "open"), count("event", "close")), (4, 4), "{audit:#?}");
         assert_eq!((count("reason", "shutting-down"), count("closed_by", "shutdown")), (2, 1), "{audit:#?}");
-        drop((dialling_plain, slow, nobody));
+        drop((dialling_plain, slow, greeted, nobody));
     });
 }
 
@@ -232,11 +235,37 @@ fn the_session_that_was_made_lives_through_reloads() {
         is_reset(&mut tunnel);
         assert_eq!(refusal("good.example:443", &login).map(|answer| answer.status), Some(403));
         daemon.stop();
-        // What is said at the start is for whoever started it; the log begins after it.
-        let log = daemon.log();
-        let (_, log) = log.split_once("listening").unwrap();
-        assert!(!log.contains(token), "{log}");
+        assert!(!daemon.log().contains(token), "{}", daemon.log());
         raw_exchange(proxy(), "").unwrap_err();
+    });
+}
+
+#[test]
+fn what_a_reload_cannot_change_is_said_and_stays() {
+    in_private_network(exeat_loadtest::test_name!(), &network(), || {
+        let _origins = origins();
+        let mut daemon = start("");
+        let listener = daemon.listener();
+        let text = allowing("", &["good.example"])
+            .replace(":3128", ":3129")
+            .replace(":9464", ":9465")
+            .replace("audit.jsonl", "other.jsonl");
+        daemon.write("exeat.toml", &(text + "[limits]\nmax_connections = 1\n"));
+        assert_eq!(daemon.reload(), Reload::Success);
+        for key in ["proxy.listen", "metrics", "audit", "limits.max_connections"] {
+            let said = format!("`{key}` changed: it takes effect at the next start");
+            daemon.running.wait_for_line(SOON, |line| line.contains(&said)).unwrap();
+        }
+        let mut tunnels = [tunnel("good.example:443"), tunnel("good.example:443")];
+        for tunnel in &mut tunnels {
+            ping(tunnel).unwrap();
+        }
+        assert_eq!(daemon.listener(), listener);
+        assert_eq!(dial(([127, 0, 0, 1], 3129).into()).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert!(!daemon.path("other.jsonl").exists());
+        drop(tunnels);
+        daemon.stop();
+        assert_eq!(closed_by(&daemon).len(), 2);
     });
 }
 

@@ -12,7 +12,7 @@ use exeat_loadtest::{
 
 use crate::{
     network,
-    support::{A_WHILE, Curl, Exeat, SOON, Said, Serve, Tls, Way},
+    support::{A_WHILE, Curl, Exeat, SOON, Said, Serve, Tls, Way, poll, visits},
 };
 
 const ID: &str = "id";
@@ -105,8 +105,8 @@ fn curl_is_let_through_and_refused_in_words() {
             }
             assert_eq!(Curl::through("socks5h://127.0.0.1:3128").get(url).exit, Some(97));
         }
-        assert_eq!(evil.connections(), 0);
-        assert_eq!(good.connections(), allowed.len());
+        assert_eq!(visits(&evil), 0);
+        assert_eq!(visits(&good), allowed.len());
         // An unlisted host leaves no DNS query.
         assert_eq!(dns.names_asked(), ["good.test"]);
     });
@@ -151,7 +151,7 @@ fn check(exeat: &Exeat, host: &str, port: u16, expected: Option<&str>) {
         assert_eq!(way.ask(exeat, host, port), expected, "{host}:{port} over {way:?}");
     }
     let mut verdicts = Vec::new();
-    crate::support::poll(SOON, || {
+    poll(SOON, || {
         verdicts = exeat.audit().into_iter().filter(about).skip(before).collect();
         (verdicts.len() >= Way::ALL.len()).then_some(())
     });
@@ -186,7 +186,7 @@ fn the_verdict_is_the_same_in_every_protocol() {
         check("GOOD.example.", 80, None);
         check("a.wild.example", 80, None);
         check("93.184.216.34", 80, None);
-        let reached = good.connections();
+        let reached = visits(&good);
         assert_eq!(reached, 4 * Way::ALL.len(), "every permit of these was a connection");
 
         check("evil.example", 80, Some("not-listed"));
@@ -206,7 +206,7 @@ fn the_verdict_is_the_same_in_every_protocol() {
         check("metadata.google.internal", 80, Some("metadata"));
         check("169.254.169.254", 80, Some("metadata"));
 
-        assert_eq!((good.connections(), evil.connections()), (reached, 0));
+        assert_eq!((visits(&good), visits(&evil)), (reached, 0));
         assert_eq!(dns.names_asked(), ["a.wild.example", "good.example"]);
     });
 }
@@ -239,7 +239,7 @@ fn what_is_no_host_is_refused_in_every_protocol() {
                 assert_eq!(way.ask(&exeat, host, 80), expected, "{host} over {way:?}");
             }
         }
-        assert_eq!(good.connections(), 1);
+        assert_eq!(visits(&good), 1);
         assert_eq!(dns.names_asked(), ["good.example"]);
     });
 }
@@ -261,7 +261,7 @@ fn bytes_behind_a_refused_head_reach_nobody() {
         assert!(!tunnel.read_bytes(1).unwrap().is_empty());
         drop(tunnel);
         assert!(good.wait_for_ended(1, SOON)[0].text().starts_with("GET /early HTTP/1.1\r\n"));
-        assert_eq!(evil.connections(), 0);
+        assert_eq!(visits(&evil), 0);
 
         // A second request behind a refused one on the same connection is judged by itself.
         let login = exeat.authorization();
@@ -271,6 +271,6 @@ fn bytes_behind_a_refused_head_reach_nobody() {
         let got = Exchange::new().until_quiet(A_WHILE).run_on(&mut client, both).unwrap();
         let statuses: Vec<u16> = got.answers().iter().map(|answer| answer.status).collect();
         assert_eq!(statuses, [200, 403], "{}", got.text());
-        assert_eq!(evil.connections(), 0);
+        assert_eq!(visits(&evil), 0);
     });
 }

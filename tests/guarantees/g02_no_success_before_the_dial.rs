@@ -12,7 +12,7 @@ use exeat_loadtest::{
 
 use crate::{
     network,
-    support::{A_WHILE, Exeat, SOON, Said, Serve, Way, authority},
+    support::{A_WHILE, Exeat, SOON, Said, Serve, Way, authority, visits},
 };
 
 /// A connection on which everything was asked for, and whatever comes before the verdict was read.
@@ -105,7 +105,7 @@ fn silence_while_the_name_is_looked_up() {
         for (way, client) in &mut all {
             assert_eq!(heard(client, Duration::from_millis(50)), (vec![], Ending::TimedOut), "{way:?}");
         }
-        assert_eq!(origin.connections(), 0);
+        assert_eq!(visits(&origin), 0);
         for (way, mut client) in all {
             let wanted: &[u8] = match way {
                 Way::Connect => b"HTTP/1.1 200 Connection established\r\n\r\n",
@@ -115,9 +115,8 @@ fn silence_while_the_name_is_looked_up() {
             let got =
                 Exchange::new().until_length(wanted.len()).timeout(SOON).run_on(&mut client, "").unwrap();
             assert!(got.bytes.starts_with(wanted), "{way:?}: {}", got.text());
-            assert!(origin.wait_until(SOON, |seen| !seen.is_empty()));
         }
-        assert!(origin.wait_until(SOON, |seen| seen.len() == Way::ALL.len()));
+        assert_eq!(visits(&origin), Way::ALL.len());
     });
 }
 
@@ -152,12 +151,12 @@ fn a_dial_that_fails_is_no_success() {
                 );
             }
         }
-        assert_eq!(origin.connections(), 0);
+        assert_eq!(visits(&origin), 0);
         // The control: with one address of two that works, there is a success, and the origin knows of it.
         for way in Way::ALL {
             assert_eq!(way.ask(&exeat, "half.example", 80), Said::Yes, "{way:?}");
         }
-        assert!(origin.wait_until(SOON, |seen| seen.len() == Way::ALL.len()));
+        assert_eq!(visits(&origin), Way::ALL.len());
     });
 }
 
@@ -187,7 +186,7 @@ fn a_refusal_is_all_that_is_said() {
                 }
             }
         }
-        assert_eq!(origin.connections(), 0);
+        assert_eq!(visits(&origin), 0);
         // The control: what a success looks like here.
         for way in Way::TUNNELS {
             let wanted: &[u8] = match way {

@@ -12,7 +12,7 @@ use exeat_loadtest::{
 
 use crate::{
     network,
-    support::{Exeat, SOON, Said, Serve, Way},
+    support::{Exeat, SOON, Said, Serve, Way, visits},
 };
 
 fn net() -> PrivateNetwork {
@@ -53,7 +53,7 @@ const DENIED: Option<&str> = Some("denied-by-rule");
 
 /// Denies and one allow each that is more specific, the same, or later. `allow` is what all of them are under.
 fn the_denies_hold(world: &World, exeat: &Exeat) {
-    let reached = world.origin.connections();
+    let reached = visits(&world.origin);
     for (host, port) in [
         ("same.example", 80),
         ("deep.wild.example", 80),
@@ -73,7 +73,7 @@ fn the_denies_hold(world: &World, exeat: &Exeat) {
     ] {
         check(exeat, host, port, DENIED);
     }
-    assert_eq!(world.origin.connections(), reached);
+    assert_eq!(visits(&world.origin), reached);
     assert_eq!(world.dns.names_asked(), [""; 0]);
 
     // The controls stand one step beside each of them.
@@ -162,7 +162,7 @@ fn a_denied_address_is_not_reached_by_a_name() {
             let record = exeat.wait_for_verdicts(host, 1).remove(0);
             assert_eq!(record["addresses"][0]["class"], "denied-by-rule", "{record}");
         }
-        assert_eq!(origin.connections(), 0);
+        assert_eq!(visits(&origin), 0);
         // Of two addresses, the other one is dialled.
         check(&exeat, "both.example", 80, None);
         let record = exeat.wait_for_verdicts("both.example", 1).remove(0);

@@ -9,7 +9,7 @@ use exeat_loadtest::{
 
 use crate::{
     network,
-    support::{Exeat, SOON, Said, Serve, Way},
+    support::{Exeat, Said, Serve, Way, visits},
 };
 
 /// Every address leads to this machine, where something answers for all of them.
@@ -95,7 +95,7 @@ impl World {
 /// Everything that leads to a metadata service is refused, and nothing is dialled.
 #[track_caller]
 fn check(world: &World, exeat: &Exeat) {
-    let reached = world.anywhere.connections();
+    let reached = visits(&world.anywhere);
     for host in ADDRESSES.iter().chain(&DISGUISED).chain(&NAMES).chain(&LEADING) {
         for way in Way::ALL {
             assert_eq!(way.ask(exeat, host, 80), way.refusal("metadata"), "{host} over {way:?}");
@@ -107,7 +107,7 @@ fn check(world: &World, exeat: &Exeat) {
             assert_eq!(way.ask(exeat, host, 80), expected, "{host} over {way:?}");
         }
     }
-    assert_eq!(world.anywhere.connections(), reached, "{:?}", world.anywhere.recordings());
+    assert_eq!(visits(&world.anywhere), reached, "{:?}", world.anywhere.recordings());
     // Two records of each leading name over each way, at the least one that says why.
     let record = exeat.wait_for_verdicts("direct.example", 1).remove(0);
     assert_eq!((&record["verdict"], &record["reason"]), (&"refuse".into(), &"metadata".into()));
@@ -117,13 +117,13 @@ fn check(world: &World, exeat: &Exeat) {
 /// The control: the address beside it is reached, so nothing but the floor stood in the way.
 #[track_caller]
 fn beside_is_reached(world: &World, exeat: &Exeat) {
-    let reached = world.anywhere.connections();
+    let reached = visits(&world.anywhere);
     for way in Way::ALL {
         assert_eq!(way.ask(exeat, "beside.example", 80), Said::Yes, "{way:?}");
         // Of three addresses, the metadata service is the one that is left out.
         assert_eq!(way.ask(exeat, "mixed.example", 80), Said::Yes, "{way:?}");
     }
-    assert!(world.anywhere.wait_until(SOON, |seen| seen.len() == reached + 2 * Way::ALL.len()));
+    assert_eq!(visits(&world.anywhere), reached + 2 * Way::ALL.len());
     for record in exeat.wait_for_verdicts("mixed.example", Way::ALL.len()) {
         let fates = record["addresses"].as_array().unwrap();
         let floor = fates.iter().find(|fate| fate["address"] == "169.254.169.254").unwrap();
@@ -159,13 +159,14 @@ fn rules_and_ranges_do_not_open_it() {
 fn a_name_that_may_resolve_there_does_not_open_it() {
     in_private_network(test_name!(), &net(), || {
         let world = World::new();
-        let rules: String = LEADING
+        let rules: Vec<String> = LEADING
             .iter()
             .chain(&["metadata.google.internal", "metadata", "instance-data", "beside.example", "mixed.example"])
             .map(|host| {
                 format!("{{ host = \"{host}\", resolves_to = [\"0.0.0.0/0\", \"::/0\", \"169.254.169.254/32\"] }},\n")
             })
             .collect();
+        let rules = rules.concat();
         let config = format!(
             "[profiles.default.network]\nallowed_domains = [\n{rules}\"169.254.0.0/16\",\"*\"]\n\
              admitted_ranges = [\"169.254.169.254/32\"]\n"
@@ -204,6 +205,6 @@ fn only_the_operators_own_file_opens_it() {
             assert_eq!(way.ask(&exeat, "169.254.169.254", 80), Said::Yes, "{way:?}");
             assert_eq!(way.ask(&exeat, "169.254.170.2", 80), way.refusal("denied-address"), "{way:?}");
         }
-        assert!(world.anywhere.wait_until(SOON, |seen| seen.len() == Way::ALL.len()));
+        assert_eq!(visits(&world.anywhere), Way::ALL.len());
     });
 }

@@ -10,7 +10,7 @@ use exeat_loadtest::{
 
 use crate::{
     network,
-    support::{A_WHILE, Exeat, SOON, Said, Serve, Way, authority},
+    support::{A_WHILE, Exeat, SOON, Said, Serve, Way, authority, visits},
 };
 
 const ID: &str = "build";
@@ -106,7 +106,7 @@ fn the_407_is_the_same_to_the_last_byte() {
             }
         }
         assert_eq!(dns.names_asked(), [""; 0]);
-        assert_eq!(origin.connections(), 0);
+        assert_eq!(visits(&origin), 0);
 
         // The control: with credentials they are told apart.
         let exeat = serve();
@@ -186,7 +186,7 @@ fn socks5_ends_before_the_target_is_read() {
             }
         }
         assert_eq!(dns.names_asked(), [""; 0]);
-        assert_eq!(origin.connections(), 0);
+        assert_eq!(visits(&origin), 0);
         // The control: the same bytes with the right token.
         let right = socks5_login(exeat.login().unwrap());
         let request = socks5_request(1, &SocksHost::from("good.example"), 80);
@@ -194,7 +194,7 @@ fn socks5_ends_before_the_target_is_read() {
         let mut client = dial(exeat.proxy()).unwrap();
         let got = Exchange::new().until_length(14).timeout(SOON).run_on(&mut client, all).unwrap();
         assert_eq!(got.bytes, [5, 2, 1, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
-        assert!(origin.wait_until(SOON, |seen| seen.len() == 1));
+        assert_eq!(visits(&origin), 1);
     });
 }
 
@@ -215,6 +215,6 @@ fn the_connection_of_a_407_takes_credentials() {
             assert_eq!(ask("good.example", ""), 407, "{way:?}");
             assert_eq!(ask("good.example", &login), 200, "{way:?}");
         }
-        assert!(origin.wait_until(SOON, |seen| seen.len() == 2));
+        assert_eq!(visits(&origin), 2);
     });
 }

@@ -21,7 +21,7 @@ use exeat_loadtest::{
 
 use crate::{
     network,
-    support::{A_WHILE, Exeat, SOON, Serve},
+    support::{A_WHILE, Exeat, SOON, Serve, poll},
 };
 
 const ID: &str = "build-7";
@@ -198,7 +198,7 @@ fn nowhere_but_with_the_client() {
 
             // A reload, and the end, log something too.
             exeat.running().signal(Signal::HUP).unwrap();
-            exeat.wait_for_metric("exeat_policy_reloads_total{result=\"success\"}", 1.0);
+            exeat.wait_for_metric("exeat_policy_reloads_total{result=\"success\"}", 1);
             let log = exeat.stop();
             assert!(
                 log.contains("good.example") && log.contains("evil.example"),
@@ -348,7 +348,7 @@ fn no_line_of_the_log_about_a_reload_shows_it() {
             let before = exeat.metric(failed);
             fs::write(exeat.file("sessions"), text).unwrap();
             exeat.running().signal(Signal::HUP).unwrap();
-            crate::support::poll(SOON, || (exeat.metric(failed) > before).then_some(())).unwrap();
+            poll(SOON, || (exeat.metric(failed) > before).then_some(())).unwrap();
         }
         let log = exeat.stop();
         assert!(log.contains("sessions"), "{log}");

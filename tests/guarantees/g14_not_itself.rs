@@ -9,7 +9,7 @@ use exeat_loadtest::{
 
 use crate::{
     network,
-    support::{Exeat, SOON, Said, Serve, Way},
+    support::{Exeat, Said, Serve, Way, visits},
 };
 
 const PORT: u16 = 3128;
@@ -127,12 +127,12 @@ fn no_strangers(exeat: &Exeat) {
 /// The control: on any other port the same rules lead to the same addresses.
 #[track_caller]
 fn beside_is_reached(exeat: &Exeat, origin: &Origin, hosts: &[&str]) {
-    let seen = origin.connections();
+    let seen = visits(origin);
     for host in hosts {
         assert_eq!(Way::Connect.ask(exeat, host, OTHER), Said::Yes, "{host}");
     }
     // A name of both families may be tried at both.
-    assert!(origin.wait_until(SOON, |all| all.len() >= seen + hosts.len()));
+    assert!(visits(origin) >= seen + hosts.len());
 }
 
 fn other_service() -> Origin {

@@ -110,8 +110,9 @@ impl Serve {
             program = program.arg("--config").arg(path("exeat.toml"));
         }
         if !self.sessions.is_empty() {
-            let lines: String = self.sessions.iter().map(|(id, token)| format!("{id}:{token}\n")).collect();
-            fs::write(path("sessions"), lines).unwrap();
+            let lines: Vec<String> =
+                self.sessions.iter().map(|(id, token)| format!("{id}:{token}\n")).collect();
+            fs::write(path("sessions"), lines.concat()).unwrap();
             fs::set_permissions(path("sessions"), fs::Permissions::from_mode(0o600)).unwrap();
             program = program.arg("--sessions").arg(path("sessions"));
         }
@@ -124,8 +125,7 @@ impl Serve {
         let mut said = |what: &str| {
             running
                 .wait_for_line(SOON, |line| line.contains(what) && addr_in(line).is_some())
-                .map(|line| addr_in(&line).unwrap())
-                .unwrap_or_else(|error| panic!("exeat does not serve: {error}"))
+                .map_or_else(|error| panic!("exeat does not serve: {error}"), |line| addr_in(&line).unwrap())
         };
         let proxy = said("listening");
         // The last thing it says before it is ready.
@@ -199,7 +199,7 @@ impl Exeat {
 
     /// Everything it wrote to standard output and standard error.
     pub(crate) fn output(&self) -> String {
-        self.running.lines().iter().map(|line| format!("{}\n", line.text)).collect()
+        self.running.lines().into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
     }
 
     pub(crate) fn running(&mut self) -> &mut Running {
@@ -258,9 +258,9 @@ impl Exeat {
         answer.text()
     }
 
-    /// The value of one series, as it stands in the text: `exeat_sni_total{result="match"}`.
+    /// The value of one series of whole numbers, as it stands in the text: `exeat_sni_total{result="match"}`.
     #[track_caller]
-    pub(crate) fn metric(&self, series: &str) -> f64 {
+    pub(crate) fn metric(&self, series: &str) -> u64 {
         let text = self.metrics();
         let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok());
         let family = series.split('{').next().unwrap_or(series);
@@ -270,10 +270,8 @@ impl Exeat {
 
     /// Waits until a series has a value.
     #[track_caller]
-    pub(crate) fn wait_for_metric(&self, series: &str, value: f64) {
-        let has_it = |now: f64| (now - value).abs() < 1e-9;
-        if poll(SOON, || has_it(self.metric(series)).then_some(())).is_none() {
-            panic!("`{series}` is {} and not {value}", self.metric(series));
-        }
+    pub(crate) fn wait_for_metric(&self, series: &str, value: u64) {
+        let reached = poll(SOON, || (self.metric(series) == value).then_some(()));
+        assert!(reached.is_some(), "`{series}` is {} and not {value}", self.metric(series));
     }
 }

@@ -3,18 +3,19 @@
 //!
 //! Everything is bounded in time. What stands around the proxy (networks, origins, DNS) is the test kit's.
 
-#![expect(clippy::allow_attributes, reason = "an expectation would fail in the target that uses everything")]
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 mod curl;
 mod exeat;
 mod tls;
+mod visits;
 mod wait;
 mod ways;
 
 pub(crate) use curl::Curl;
 pub(crate) use exeat::{Exeat, Serve};
 pub(crate) use tls::Tls;
+pub(crate) use visits::{visitors, visits};
 pub(crate) use wait::{Stopwatch, poll};
 pub(crate) use ways::{Said, Way, authority};
 

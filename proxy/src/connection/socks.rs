@@ -28,7 +28,12 @@ pub(super) async fn serve(mut client: Client<'_>) {
         return;
     };
     let Ok(accepted) = greeted.accept(&mut client.io, due).await else { return };
-    let target = match accepted.request(&mut client.io, due).await {
+    let requested = tokio::select! {
+        biased;
+        requested = accepted.request(&mut client.io, due) => requested,
+        () = proxy.ended() => return,
+    };
+    let target = match requested {
         Ok(target) => target,
         Err(error) => return refused(client, error).await,
     };

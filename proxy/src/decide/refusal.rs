@@ -107,7 +107,7 @@ impl Refusal {
     /// The refusal as the failure of a flow to `target`.
     pub fn failure(&self, target: &Target) -> Failure {
         let rule = self.quote.as_ref().map(Quote::text);
-        Failure { rule, ..Failure::new(self.reason, self.sentence(target)) }
+        Failure { rule, hint: self.hint(target), ..Failure::new(self.reason, self.sentence(target)) }
     }
 
     /// How a person who may do so would allow it; `None` where no flag does.

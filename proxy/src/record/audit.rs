@@ -168,7 +168,8 @@ impl Audit {
         self.shared.begin_closing(within);
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ended) = ended
-            && tokio::time::timeout(within, ended).await.is_err()
+            // The writer gives up by itself then, and says what is lost.
+            && tokio::time::timeout(within + RETRY, ended).await.is_err()
         {
             tracing::warn!("the audit log was not written to its end in time");
         }

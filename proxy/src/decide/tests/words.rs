@@ -164,4 +164,8 @@ fn a_refusal_outlives_its_policy() {
     let failure = refusal.failure(&target("bad.example:1"));
     assert_eq!(failure.to_string(), "bad.example:1 is denied by rule bad.example");
     assert_eq!((failure.reason, failure.rule.as_deref()), (Reason::DeniedByRule, Some("bad.example")));
+    // The client is told what helps, as `exeat check` tells it.
+    let other = target("other.example:1");
+    let Verdict::Refuse(refusal) = Setup::listed(&[], &[]).decide_target(&other) else { panic!("permitted") };
+    assert_eq!(refusal.failure(&other).hint.as_deref(), Some("`--allow other.example:1` allows it"));
 }
