@@ -154,6 +154,7 @@ impl Proxy {
             }
         }
         let (sessions_added, sessions_removed) = self.reconcile(settings, &slots);
+        self.follow_profile(settings, &slots);
         slots.retain(|name, _| settings.profiles.contains_key(name));
         self.generation.store(generation, Ordering::Release);
         for session in self.registry.all() {
@@ -199,6 +200,18 @@ impl Proxy {
             }
         }
         (added, removed)
+    }
+
+    /// Sessions that the settings do not name have the profile that the settings name for such: also when that is
+    /// another one now, and above all when the one they had is gone and no swap would reach it any more.
+    fn follow_profile(&self, settings: &Settings, slots: &BTreeMap<String, Arc<ProfileSlot>>) {
+        let configured = lock(&self.configured);
+        let Some(slot) = slots.get(&settings.proxy.profile) else { return };
+        for session in self.registry.all() {
+            if !configured.contains(&session.id) {
+                session.set_profile(Arc::clone(slot));
+            }
+        }
     }
 
     /// Adds a session that the settings do not name, such as one made for a single run.

@@ -234,6 +234,11 @@ fn the_session_that_was_made_lives_through_reloads() {
         assert_eq!(daemon.reload(), Reload::Success);
         is_reset(&mut tunnel);
         assert_eq!(refusal("good.example:443", &login).map(|answer| answer.status), Some(403));
+        // Also when the one that it had is still there.
+        let both = text("third", "good.example") + "[profiles.second.network]\nallowed_domains = []\n";
+        daemon.write("exeat.toml", &both);
+        assert_eq!(daemon.reload(), Reload::Success);
+        assert!(refusal("good.example:443", &login).is_none());
         daemon.stop();
         assert!(!daemon.log().contains(token), "{}", daemon.log());
         raw_exchange(proxy(), "").unwrap_err();

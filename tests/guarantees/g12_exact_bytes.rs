@@ -51,13 +51,14 @@ impl Exeat {
         Self { running, address, directory }
     }
 
-    /// The byte counts, out and in, of the flow that has closed.
-    fn tally(&self) -> (u64, u64) {
+    /// The byte counts, out and in, of the `count`-th flow that has closed.
+    fn tally(&self, count: usize) -> (u64, u64) {
         let path = self.directory.path().join("audit.jsonl");
         let closed = || {
             let text = std::fs::read_to_string(&path).unwrap();
-            let line = text.lines().rfind(|line| line.contains(r#""event":"close""#))?.to_owned();
-            let value: serde_json::Value = serde_json::from_str(&line).ok()?;
+            // A record is written some moments after its client has left.
+            let line = text.lines().filter(|line| line.contains(r#""event":"close""#)).nth(count - 1)?;
+            let value: serde_json::Value = serde_json::from_str(line).ok()?;
             Some((value["bytes_out"].as_u64()?, value["bytes_in"].as_u64()?))
         };
         wait_for(closed).expect("a record of the end")
@@ -152,7 +153,8 @@ fn bulk_through_a_tunnel(way: Way) {
         assert!(seen.patterns[0].is_exactly(GIB), "up: {:?}", seen.patterns);
         assert_eq!((seen.received_length, seen.end), (GIB, End::PeerClosed));
     });
-    assert_eq!(exeat.tally(), (GIB, GIB), "the record");
+    // The second: `in_constant_memory` has made one before.
+    assert_eq!(exeat.tally(2), (GIB, GIB), "the record");
 }
 
 #[test]
@@ -296,7 +298,7 @@ fn a_reply_after_the_clients_fin_is_whole() {
         let found = read_pattern(&mut tunnel, DOWN, u64::MAX).unwrap();
         assert!(found.is_exactly(MIB), "{way:?}: {found:?}");
         assert_eq!(only(&origin).text(), "the question");
-        assert_eq!(exeat.tally(), (12, MIB));
+        assert_eq!(exeat.tally(1), (12, MIB));
     }
 }
 

@@ -14,11 +14,17 @@ mod g07_one_answer_for_strangers;
 mod g08_tokens_stay_secret;
 mod g09_a_bad_reload_changes_nothing;
 mod g10_a_reload_closes_what_it_forbids;
+mod g11_one_reading;
 mod g12_exact_bytes;
 mod g13_a_flood_of_names_is_bounded;
 mod g14_not_itself;
 mod g15_server_names;
 mod g16_bounded_waits;
+#[expect(dead_code, reason = "the tests of the wire use the rest")]
+#[path = "../support/raw.rs"]
+mod raw;
+#[path = "../support/refusal.rs"]
+mod refusal;
 #[path = "../support/mod.rs"]
 mod support;
 

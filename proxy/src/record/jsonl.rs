@@ -24,6 +24,7 @@ pub(super) fn open_line(out: &mut Vec<u8>, time: SystemTime, record: &OpenRecord
             protocol: record.protocol.slug(),
             host: record.target.map(|target| HostText(&target.host)),
             port: record.target.map(|target| target.port.get()),
+            detail: record.detail.filter(|_| record.target.is_none()),
             verdict: record.outcome.slug(),
             reason: record.reason.map(crate::decide::Reason::slug),
             rule: record.rule,
@@ -70,6 +71,9 @@ struct OpenLine<'a> {
     protocol: &'static str,
     host: Option<HostText<'a>>,
     port: Option<u16>,
+    /// What was asked for, where it is no target and so has neither host nor port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
     verdict: &'static str,
     reason: Option<&'static str>,
     rule: Option<&'a str>,
@@ -176,7 +180,7 @@ mod tests {
             target: Some(&target),
             outcome: Outcome::Refuse,
             reason: Some(Reason::NotListed),
-            detail: Some("never shown here"),
+            detail: Some("not shown beside a target"),
             rule: None,
             generation: 3,
             addresses: &[],
@@ -240,6 +244,26 @@ mod tests {
                 {"address": "127.0.0.1", "fate": "denied", "class": "loopback"},
             ])
         );
+    }
+
+    #[test]
+    fn what_was_no_target_is_told_in_words() {
+        let record = OpenRecord {
+            flow: FlowId(1),
+            session: None,
+            label: None,
+            protocol: Protocol::Socks5,
+            target: None,
+            outcome: Outcome::Refuse,
+            reason: Some(Reason::InvalidTarget),
+            detail: Some("the host `a\\x00b` has `\\x00` in it"),
+            rule: None,
+            generation: 1,
+            addresses: &[],
+        };
+        let line: Value = serde_json::from_str(&open(&record)).unwrap();
+        assert_eq!(line["detail"], record.detail.unwrap());
+        assert_eq!(line["host"], Value::Null);
     }
 
     #[test]
