@@ -2,6 +2,8 @@
 //!
 //! Not here: what a failure looks like on the wire (`reply`).
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::net::IpAddr;
 
 use crate::{

@@ -1,4 +1,4 @@
-//! Connections that have not yet said who they are.
+//! Connections that have not yet said who they are, and kept-alive ones that are silent between two requests.
 //!
 //! Their number is bounded, and when it is reached the one that has waited longest has to go: a flood of slow or
 //! silent clients cannot keep a quick one out, since whoever authenticates leaves the lobby within a round trip.

@@ -3,6 +3,8 @@
 //! Clients hide the body of a refused CONNECT, and half of them print the reason phrase; so the sentence stands
 //! there too. Not here: which reason it is, or the words of the sentence (each stage writes its own).
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::fmt::Write as _;
 
 use crate::{decide::Reason, failure::Failure, handshake::socks5::Rep};

@@ -33,19 +33,8 @@ fn access(serve: &Serve, loaded: &Loaded) -> Result<Access, CommandError> {
     if !serve.no_auth {
         return Ok(if loaded.settings.sessions.is_empty() { Access::OneSession } else { Access::Sessions });
     }
-    if let Some(addr) =
-        loaded.settings.proxy.listen.iter().find(|addr| !addr.ip().to_canonical().is_loopback())
-    {
-        return Err(CommandError::Usage {
-            message: format!("`--no-auth` would open the proxy on {addr} to everyone who can reach it"),
-            hint: Some("listen on a loopback address, or give sessions with `--sessions FILE`".into()),
-        });
-    }
-    if !loaded.settings.sessions.is_empty() {
-        return Err(CommandError::Usage {
-            message: "`--no-auth` does not go together with the sessions of the configuration".into(),
-            hint: Some("leave out `--no-auth`, or remove `proxy.sessions` and `[sessions]`".into()),
-        });
+    if let Some((message, hint)) = Access::everyone_conflicts(&loaded.settings) {
+        return Err(CommandError::Usage { message, hint: Some(hint.into()) });
     }
     Ok(Access::Everyone)
 }

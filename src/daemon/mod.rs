@@ -60,6 +60,25 @@ pub(crate) enum Access {
     Everyone,
 }
 
+impl Access {
+    /// What is wrong with these settings when everyone may use the proxy, and what would help.
+    pub(crate) fn everyone_conflicts(settings: &Settings) -> Option<(String, &'static str)> {
+        if let Some(addr) = settings.proxy.listen.iter().find(|addr| !addr.ip().to_canonical().is_loopback())
+        {
+            return Some((
+                format!("`--no-auth` would open the proxy on {addr} to everyone who can reach it"),
+                "listen on a loopback address, or give sessions with `--sessions FILE`",
+            ));
+        }
+        (!settings.sessions.is_empty()).then(|| {
+            (
+                "`--no-auth` does not go together with the sessions of the configuration".into(),
+                "leave out `--no-auth`, or remove `proxy.sessions` and `[sessions]`",
+            )
+        })
+    }
+}
+
 /// Runs until a signal ends it.
 pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Result<(), CommandError> {
     let settings = &loaded.settings;
@@ -115,7 +134,7 @@ pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Res
     }
     readiness::tell_ready();
 
-    let mut watch = reload::Watch::new(sources, loaded);
+    let mut watch = reload::Watch::new(sources, access, loaded);
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use exeat_config::{Color, Loaded, Stamp, load, opens, settings::Settings};
 use exeat_proxy::{proxy::Proxy, record::ReloadResult};
 
-use super::Sources;
+use super::{Access, Sources};
 
 /// How often the files are looked at. Looking beats inotify here: editors and config maps replace files by renaming
 /// them or the directories above them, and network file systems send no events.
@@ -16,14 +16,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Watch {
     sources: Sources,
+    access: Access,
     loaded: Loaded,
     stamps: Vec<Option<Stamp>>,
 }
 
 impl Watch {
-    pub(super) fn new(sources: Sources, loaded: Loaded) -> Self {
+    pub(super) fn new(sources: Sources, access: Access, loaded: Loaded) -> Self {
         let stamps = read_stamps(&loaded);
-        Self { sources, loaded, stamps }
+        Self { sources, access, loaded, stamps }
     }
 
     /// The settings in force.
@@ -77,6 +78,11 @@ impl Watch {
             .await
             .map_err(|error| format!("reading the configuration failed: {error}"))?
             .map_err(|faults| faults.render(Color::Never))?;
+        if self.access == Access::Everyone
+            && let Some((message, hint)) = Access::everyone_conflicts(&loaded.settings)
+        {
+            return Err(format!("{message}\n\nhint: {hint}"));
+        }
         let opened = opens(&self.loaded.settings, &loaded.settings);
         if !opened.is_empty() {
             return Err(format!(
@@ -137,7 +143,7 @@ mod tests {
         let sources = Sources { config: Some(config.to_owned()), flags: exeat_config::Flags::default() };
         let loaded = load(sources.config.as_deref(), &sources.flags).unwrap();
         then();
-        Watch::new(sources, loaded)
+        Watch::new(sources, Access::Sessions, loaded)
     }
 
     async fn sees_a_change(mut watch: Watch) -> bool {

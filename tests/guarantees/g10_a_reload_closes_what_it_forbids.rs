@@ -311,20 +311,22 @@ fn a_request_on_its_way_is_judged_again() {
             stream
         };
         let connect = connect_head("slow.example:443") + "early";
-        let mut asking = [ask(get("slow.example", "/", "")), ask(connect)];
+        let mut asking = [ask(get("slow.example", "/", "Connection: close\r\n")), ask(connect)];
         assert!(dns.wait_until_asked("slow.example", SOON));
         revokes(&mut daemon, &allowing("", &[]), "slow.example", 0);
         for stream in &mut asking {
-            assert!(end_of(stream).0.is_err(), "it was served");
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).unwrap();
+            let answer = String::from_utf8(answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 403 Blocked by exeat: slow.example:"), "{answer}");
+            assert!(answer.contains("X-Exeat-Error: not-listed\r\n"), "{answer}");
         }
-        for close in daemon.wait_for_closes("slow.example", 2) {
-            assert_eq!(close["closed_by"], "revoked", "{close}");
-            assert_eq!(close["bytes_out"], 0, "{close}");
-        }
-        for origin in &origins {
-            let seen = origin.recordings();
-            assert!(seen.iter().all(|one| one.received.is_empty()), "{:?}", seen[0].text());
-        }
+        // It was refused before it was dialled.
+        assert_eq!(origins.iter().map(Origin::connections).sum::<usize>(), 0);
         daemon.stop();
+        let audit = daemon.audit();
+        let verdicts: Vec<_> = audit.iter().filter(|line| line["host"] == "slow.example").collect();
+        assert_eq!(verdicts.len(), 2, "{audit:#?}");
+        assert!(verdicts.iter().all(|line| line["verdict"] == "refuse"), "{audit:#?}");
     });
 }

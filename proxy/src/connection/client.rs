@@ -31,7 +31,7 @@ pub(super) struct Client<'a> {
     peer: SocketAddr,
     pub(super) identity: Identity,
     admission: Admission,
-    /// Held until the client has authenticated.
+    /// Held until the client has authenticated, and again between two requests.
     seat: Option<Seat>,
     /// When the handshake is due.
     pub(super) due: Instant,
@@ -161,9 +161,13 @@ impl<'a> Client<'a> {
         self.due = clock::now() + time;
     }
 
-    /// The same client, about to send another request.
+    /// The same client, about to send another request. Until that has begun it is in the lobby again: idle connections
+    /// are the first to make room when many wait, and no session can hold places with them.
     pub(super) fn between_requests(mut self) -> Self {
         let is_silent = self.io.held().is_empty();
+        if is_silent && self.seat.is_none() {
+            self.seat = Some(self.proxy.lobby.enter());
+        }
         self.due_in(if is_silent { limits::KEEP_ALIVE } else { self.proxy.tuning().head_timeout });
         self
     }

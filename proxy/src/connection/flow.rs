@@ -55,8 +55,8 @@ impl<'a> Flow<'a> {
 
     /// Stages 4 to 6. Nothing is resolved before it was decided, nothing dialled before its address was judged.
     pub(super) async fn open(&mut self) -> Result<Upstream, Failure> {
-        let permit = self.decided()?;
-        self.connect(&permit).await
+        let mut permit = self.decided()?;
+        self.connect(&mut permit).await
     }
 
     /// Stage 4.
@@ -66,7 +66,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Stages 5 and 6.
-    pub(super) async fn connect(&mut self, permit: &Permit) -> Result<Upstream, Failure> {
+    pub(super) async fn connect(&mut self, permit: &mut Permit) -> Result<Upstream, Failure> {
         match self.reach(permit).await {
             Ok(upstream) => {
                 self.record_permit(permit, &upstream.fates);
@@ -77,9 +77,14 @@ impl<'a> Flow<'a> {
     }
 
     /// Stages 5 and 6 without a record, for a flow that has its first line already.
-    pub(super) async fn reach(&self, permit: &Permit) -> Result<Upstream, Failure> {
+    pub(super) async fn reach(&self, permit: &mut Permit) -> Result<Upstream, Failure> {
         let reached = async {
-            let resolved = self.resolve(permit).await?;
+            let mut resolved = self.resolve(permit).await?;
+            // A swap while the name was looked up is obeyed before anything is dialled: decided and judged once more.
+            while self.session.profile().policy().generation() != permit.generation() {
+                *permit = self.decide()?;
+                resolved = self.resolve(permit).await?;
+            }
             self.dial(permit, &resolved).await
         };
         tokio::select! {
@@ -100,6 +105,9 @@ impl<'a> Flow<'a> {
     fn decide(&self) -> Result<Permit, Failure> {
         if self.proxy.is_draining() {
             return Err(shutting_down());
+        }
+        if self.session.has_ended() {
+            return Err(Failure::new(Reason::AuthFailed, "the session has ended"));
         }
         if self.place.is_none() {
             return Err(Failure::new(Reason::Limit, "this session has too many connections open"));

@@ -157,7 +157,7 @@ async fn forward<'a>(
     kept: &mut Option<Kept>,
 ) -> Next<'a> {
     let request = plain.request;
-    let permit = match flow.decided() {
+    let mut permit = match flow.decided() {
         Ok(permit) => permit,
         Err(failure) => return refuse(client, request, &failure, true).await,
     };
@@ -171,7 +171,7 @@ async fn forward<'a>(
             flow.record_permit(&permit, &[(kept.addr.get().ip(), AddressFate::Connected)]);
             kept
         }
-        None => match flow.connect(&permit).await {
+        None => match flow.connect(&mut permit).await {
             Ok(upstream) => Kept::new(upstream, &flow, &permit),
             Err(failure) => return refuse(client, request, &failure, true).await,
         },
@@ -227,7 +227,7 @@ async fn forward<'a>(
                 return Next::End;
             }
             // The origin closed a kept connection just when it was used again: the same once more, freshly dialled.
-            Err(error) if error.may_retry => match flow.reach(&permit).await {
+            Err(error) if error.may_retry => match flow.reach(&mut permit).await {
                 Ok(fresh) => {
                     upstream = Kept::new(fresh, &flow, &permit);
                     options.upstream_use = upstream.past;

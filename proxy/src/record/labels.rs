@@ -3,6 +3,8 @@
 //! A metric child is looked up once, when the metrics are made; afterwards a count is an index into an array and
 //! an atomic increment, and no value that a peer chose can ever become a label here.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::{io, marker::PhantomData};
 
 use crate::{
@@ -203,7 +205,29 @@ impl DnsResult {
                 Reason::DnsNotFound => Some(Self::NotFound),
                 Reason::DnsFailed => Some(Self::Failed),
                 Reason::DnsTimeout => Some(Self::Timeout),
-                _ => None,
+                Reason::NotListed
+                | Reason::DeniedByRule
+                | Reason::PortNotAllowed
+                | Reason::MethodDenied
+                | Reason::SpecialUseName
+                | Reason::Metadata
+                | Reason::DeniedAddress
+                | Reason::ApprovalDenied
+                | Reason::ApprovalTimeout
+                | Reason::InvalidTarget
+                | Reason::Malformed
+                | Reason::Unsupported
+                | Reason::AuthRequired
+                | Reason::AuthFailed
+                | Reason::ConnectTimeout
+                | Reason::ConnectionRefused
+                | Reason::NetworkUnreachable
+                | Reason::HostUnreachable
+                | Reason::ConnectionFailed
+                | Reason::BadUpstream
+                | Reason::Limit
+                | Reason::ShuttingDown
+                | Reason::Internal => None,
             },
         }
     }
