@@ -92,3 +92,7 @@ pub const FIRST_READ: usize = 4 * 1024;
 
 /// A kept-alive client may be silent this long between two requests.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
+/// Lookups of one session at once, a quarter of all: names whose servers are silent must not keep other sessions from
+/// theirs.
+pub const MAX_LOOKUPS_PER_SESSION: usize = MAX_LOOKUPS / 4;

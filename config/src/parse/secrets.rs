@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::reference::camel;
+use crate::{reference::camel, secret::SessionId};
 
 /// The keys of a session whose values may be shown.
 const HARMLESS: &[&str] = &["label", "profile"];
@@ -18,6 +18,9 @@ pub(super) fn find(text: &str, document: &DeTable<'_>, uncertain: bool) -> Vec<R
     let mut found = Vec::new();
     for (_, sessions) in document.iter().filter(|(key, _)| key.get_ref() == "sessions") {
         collect(sessions, &mut found);
+        // What is no id may be `id:token`, as in a sessions file.
+        let ids = sessions.get_ref().as_table().into_iter().flatten().map(|(id, _)| id);
+        found.extend(ids.filter(|id| SessionId::new(id.get_ref()).is_none()).map(toml::Spanned::span));
     }
     if uncertain {
         suspect_lines(text, &mut found);
@@ -49,8 +52,8 @@ fn suspect_lines(text: &str, found: &mut Vec<Range<usize>>) {
         if is_heading {
             below_heading = speaks;
         }
-        if (below_heading || speaks) && (!is_heading || content.contains('=')) {
-            let value = content.find('=').map_or(0, |sign| sign + 1);
+        if (below_heading || speaks) && (!is_heading || content.contains(['=', ':'])) {
+            let value = content.find(['=', ':']).map_or(0, |sign| sign + 1);
             found.push(start + value..start + content.len());
         }
         start += line.len();

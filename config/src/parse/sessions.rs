@@ -55,7 +55,14 @@ fn session(
     profiles: &mut BTreeMap<String, Profile>,
 ) -> Option<(SessionSettings, bool)> {
     let table = reader.as_table(entry, reference::SESSION)?;
-    let id = super::session_id(id).map_err(|why| reader.fault(entry.key_span.clone(), why, None)).ok();
+    let id = match super::session_id(id) {
+        Ok(id) => id,
+        Err(why) => {
+            // Nothing more is said of it: it may be `id:token`, and no message may have that in it.
+            reader.fault(entry.key_span.clone(), why, None);
+            return None;
+        }
+    };
     let plain = table.get("token");
     let hashed = table.get("token_sha256");
     let has_plain_token = plain.is_some();
@@ -106,7 +113,7 @@ fn session(
         reader.fault(word.span.clone(), fault.message, fault.hint);
     }
     let session = SessionSettings {
-        id: id?,
+        id,
         token: token?,
         label: label.map(|word| word.text.to_owned()),
         profile: profile.map(|word| word.text.to_owned()),

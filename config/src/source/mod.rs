@@ -35,12 +35,15 @@ pub(crate) struct TextFile {
     source: Arc<Source>,
 }
 
+/// Which file it is, and which state of its inode.
+type Place = (u64, u64, i64, i64);
+
 /// What tells one state of a file from another. Only a regular file has one: what was read from a pipe is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
-    place: (u64, u64),
+    place: Place,
 }
 
 impl Stamp {
@@ -310,17 +313,18 @@ fn exposure(metadata: &Metadata) -> Option<String> {
         .then(|| format!("it belongs to user {owner}, and exeat runs as user {user}"))
 }
 
-/// Device and inode: another file of the same length and time is another one.
+/// Device and inode: another file of the same length and time is another one. And the time of the last change of the
+/// inode: a new mode or owner can be what the last reading complained of.
 #[cfg(unix)]
-fn place(metadata: &Metadata) -> (u64, u64) {
+fn place(metadata: &Metadata) -> Place {
     use std::os::unix::fs::MetadataExt;
 
-    (metadata.dev(), metadata.ino())
+    (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
 }
 
 #[cfg(not(unix))]
-fn place(_: &Metadata) -> (u64, u64) {
-    (0, 0)
+fn place(_: &Metadata) -> Place {
+    (0, 0, 0, 0)
 }
 
 /// Where files have no modes, the access list of the directory is the operator's to set.

@@ -104,7 +104,7 @@ impl<'a> Client<'a> {
 
     /// Records that it was refused before it was known whose it is, or where it wanted to go.
     pub(super) fn turned_away(&self, protocol: Protocol, failure: &Failure) {
-        flow::turned_away(self.proxy, self.peer, protocol, failure);
+        flow::turned_away(self.proxy, Err(self.peer), protocol, failure);
     }
 
     /// Sends bytes that the client has to take within the time for one answer, unless its seat is needed for another.

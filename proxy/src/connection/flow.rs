@@ -126,6 +126,9 @@ impl<'a> Flow<'a> {
     }
 
     async fn resolve(&self, permit: &Permit) -> Result<Resolved, Failure> {
+        let Some(_place) = self.session.look_up() else {
+            return Err(Failure::new(Reason::Limit, "this session has too many lookups open"));
+        };
         let began = clock::now();
         let resolved = self.proxy.resolver().resolve(permit, &self.target).await;
         let metrics = self.proxy.recorder.metrics();
@@ -254,14 +257,20 @@ impl Drop for Flow<'_> {
     }
 }
 
-/// Records a connection that ended before it was known whose it is, or where it wanted to go.
-pub(super) fn turned_away(proxy: &Proxy, peer: SocketAddr, protocol: Protocol, failure: &Failure) {
-    log_failure(proxy, protocol, Err(peer), failure);
+/// Records a connection that ended before it was known where it wanted to go, or even whose it is.
+pub(super) fn turned_away(
+    proxy: &Proxy,
+    whom: Result<&Session, SocketAddr>,
+    protocol: Protocol,
+    failure: &Failure,
+) {
+    log_failure(proxy, protocol, whom.map(|session| &session.id), failure);
+    let session = whom.ok();
     let flow = proxy.recorder.next_flow();
     proxy.recorder.open(&OpenRecord {
         flow,
-        session: None,
-        label: None,
+        session: session.map(|session| &session.id),
+        label: session.and_then(|session| session.label.as_deref()),
         protocol,
         target: None,
         outcome: failure.outcome(),
@@ -273,7 +282,7 @@ pub(super) fn turned_away(proxy: &Proxy, peer: SocketAddr, protocol: Protocol, f
     });
     proxy.recorder.close(&CloseRecord {
         flow,
-        session: None,
+        session: session.map(|session| &session.id),
         protocol,
         tally: Tally { bytes_out: 0, bytes_in: 0, closed_by: ClosedBy::Refusal },
         duration: std::time::Duration::ZERO,

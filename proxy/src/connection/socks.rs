@@ -1,12 +1,16 @@
 //! A SOCKS5 connection: one request, then a tunnel.
 
-use super::{client::Client, flow::Flow};
+use super::{
+    client::Client,
+    flow::{self, Flow},
+};
 use crate::{
     authenticate::Identity,
     flow::{ClosedBy, Protocol, Tally},
     handshake::{HandshakeError, socks5},
     relay::{self, Ends, SniGate},
     reply,
+    sessions::Session,
 };
 
 pub(super) async fn serve(mut client: Client<'_>) {
@@ -17,7 +21,7 @@ pub(super) async fn serve(mut client: Client<'_>) {
     };
     let greeted = match client.wait(async |io, due| socks5::greet(io, method, due).await).await {
         Some(Ok(greeted)) => greeted,
-        Some(Err(error)) => return refused(client, error).await,
+        Some(Err(error)) => return refused(client, None, error).await,
         None => return,
     };
     let due = client.due;
@@ -35,7 +39,7 @@ pub(super) async fn serve(mut client: Client<'_>) {
     };
     let target = match requested {
         Ok(target) => target,
-        Err(error) => return refused(client, error).await,
+        Err(error) => return refused(client, Some(&session), error).await,
     };
 
     let mut flow = Flow::new(proxy, session, Protocol::Socks5, target);
@@ -55,10 +59,13 @@ pub(super) async fn serve(mut client: Client<'_>) {
     flow.close(tally);
 }
 
-async fn refused(client: Client<'_>, error: HandshakeError) {
+async fn refused(client: Client<'_>, session: Option<&Session>, error: HandshakeError) {
     match error {
         HandshakeError::Refused(failure) => {
-            client.turned_away(Protocol::Socks5, &failure);
+            match session {
+                Some(session) => flow::turned_away(client.proxy, Ok(session), Protocol::Socks5, &failure),
+                None => client.turned_away(Protocol::Socks5, &failure),
+            }
             client.linger().await;
         }
         // Nobody is there to be told, and nothing was asked for: no flow, no record.

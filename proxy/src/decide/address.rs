@@ -173,7 +173,7 @@ pub(super) fn special_use(addr: IpAddr) -> Option<AddressClass> {
 /// tunnelled one: an operator who admits a translator's prefix does not mean this.
 pub(super) fn is_metadata(addr: IpAddr) -> bool {
     let addr = addr.to_canonical();
-    is_metadata_itself(addr) || embedded_v4(addr).is_some_and(|inner| is_metadata_itself(IpAddr::V4(inner)))
+    is_metadata_itself(addr) || embedded_v4(addr).any(|inner| is_metadata_itself(IpAddr::V4(inner)))
 }
 
 fn is_metadata_itself(addr: IpAddr) -> bool {
@@ -195,33 +195,41 @@ fn is_metadata_itself(addr: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address that a translated or tunnelled one leads to.
-pub(super) fn embedded_v4(addr: IpAddr) -> Option<Ipv4Addr> {
-    let IpAddr::V6(addr) = addr else { return None };
+/// The IPv4 addresses that a translated or tunnelled one may lead to: one, but for the local NAT64 prefix (RFC 8215),
+/// which is a /48 to some translators and cut into /96 by others (RFC 6052 section 2.2).
+pub(super) fn embedded_v4(addr: IpAddr) -> impl Iterator<Item = Ipv4Addr> {
+    let segments = match addr {
+        IpAddr::V6(addr) => addr.segments(),
+        IpAddr::V4(_) => [0; 8],
+    };
     let from = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(a, b, c, d)
     };
-    let segments = addr.segments();
-    match segments {
-        [0x2002, high, low, ..] => Some(from(high, low)),
+    let leads_on = |addr| {
+        matches!(
+            special_v6(addr),
+            Some(
+                AddressClass::Nat64
+                    | AddressClass::Ipv4Compatible
+                    | AddressClass::Ipv4Translated
+                    | AddressClass::Isatap
+            )
+        ) || is_isatap(addr.segments())
+    };
+    let first = match (addr, segments) {
+        (IpAddr::V4(_), _) => None,
+        (_, [0x2002, high, low, ..]) => Some(from(high, low)),
         // Teredo hides its client's address by inverting the bits (RFC 4380 section 4).
-        [0x2001, 0, _, _, _, _, high, low] => Some(from(!high, !low)),
-        [.., high, low]
-            if matches!(
-                special_v6(addr),
-                Some(
-                    AddressClass::Nat64
-                        | AddressClass::Ipv4Compatible
-                        | AddressClass::Ipv4Translated
-                        | AddressClass::Isatap
-                )
-            ) || is_isatap(segments) =>
-        {
-            Some(from(high, low))
-        }
+        (_, [0x2001, 0, _, _, _, _, high, low]) => Some(from(!high, !low)),
+        (IpAddr::V6(addr), [.., high, low]) => leads_on(addr).then(|| from(high, low)),
+    };
+    let second = match segments {
+        // Behind a /48: octets 6 and 7, then 9 and 10 around the `u` octet.
+        [0x64, 0xff9b, 1, high, middle, low, ..] => Some(from(high, (middle << 8) | (low >> 8))),
         _ => None,
-    }
+    };
+    first.into_iter().chain(second)
 }
 
 fn special_v4(addr: Ipv4Addr) -> Option<AddressClass> {

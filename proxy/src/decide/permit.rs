@@ -146,7 +146,7 @@ impl Permit {
             self.policy.deny.covers_addr(addr, self.port)
                 || self.overlay.as_ref().is_some_and(|overlay| overlay.deny.covers_addr(addr, self.port))
         };
-        by_layers(addr) || address::embedded_v4(addr).is_some_and(|inner| by_layers(IpAddr::V4(inner)))
+        by_layers(addr) || address::embedded_v4(addr).any(|inner| by_layers(IpAddr::V4(inner)))
     }
 
     /// Whether a special-use address may be reached all the same.

@@ -13,7 +13,10 @@ use arc_swap::ArcSwap;
 use exeat_config::{SessionId, TokenHash};
 use tokio::sync::Notify;
 
-use crate::decide::{Overlay, Policy};
+use crate::{
+    decide::{Overlay, Policy},
+    limits,
+};
 
 pub use registry::Registry;
 
@@ -58,7 +61,8 @@ pub struct Session {
     token: Option<TokenHash>,
     profile: ArcSwap<ProfileSlot>,
     overlay: ArcSwap<Overlay>,
-    tunnels: AtomicUsize,
+    flows: Places,
+    lookups: Places,
     ended: AtomicBool,
     /// Wakes every live flow of the session, to be judged again.
     changed: Notify,
@@ -92,7 +96,8 @@ impl Session {
             token,
             profile: ArcSwap::new(profile),
             overlay: ArcSwap::default(),
-            tunnels: AtomicUsize::new(0),
+            flows: Places::default(),
+            lookups: Places::default(),
             ended: AtomicBool::new(false),
             changed: Notify::new(),
         }
@@ -140,25 +145,40 @@ impl Session {
     }
 
     /// Takes one of `max` places for a flow; `None` when all are taken.
-    pub(crate) fn enter(self: &Arc<Self>, max: usize) -> Option<Place> {
-        self.tunnels
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| (now < max).then_some(now + 1))
-            .ok()
-            .map(|_| Place(Arc::clone(self)))
+    pub(crate) fn enter(&self, max: usize) -> Option<Place> {
+        self.flows.take(max)
+    }
+
+    /// Takes one of the session's places for a lookup that has to wait; `None` when all are taken.
+    pub(crate) fn look_up(&self) -> Option<Place> {
+        self.lookups.take(limits::MAX_LOOKUPS_PER_SESSION)
     }
 
     /// How many flows it has open.
     pub fn open_flows(&self) -> usize {
-        self.tunnels.load(Ordering::Acquire)
+        self.flows.0.load(Ordering::Acquire)
     }
 }
 
-/// A session's flow counts against its limit for as long as this lives.
+/// How many of a session's places are taken.
+#[derive(Debug, Default)]
+struct Places(Arc<AtomicUsize>);
+
+impl Places {
+    fn take(&self, max: usize) -> Option<Place> {
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < max).then_some(taken + 1))
+            .ok()
+            .map(|_| Place(Arc::clone(&self.0)))
+    }
+}
+
+/// Counts against a session's limit for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Session>);
+pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.tunnels.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

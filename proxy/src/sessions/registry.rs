@@ -138,5 +138,9 @@ mod tests {
         drop(first);
         assert_eq!(session.open_flows(), 0);
         assert!(session.enter(1).is_some());
+
+        let lookups: Vec<_> = std::iter::from_fn(|| session.look_up()).collect();
+        assert_eq!(lookups.len(), crate::limits::MAX_LOOKUPS_PER_SESSION);
+        assert!(session.enter(1).is_some(), "flows and lookups are counted apart");
     }
 }

@@ -81,6 +81,7 @@ fn every_row_from_its_first_to_its_last_address() {
         ::a9fe:a9fe metadata           ::ffff:0:a9fe:a9fe metadata      64:ff9b::a9fe:a9fe metadata
         64:ff9b:1::a9fe:a9fe metadata  2002:a9fe:a9fe:: metadata        2606:4700::5efe:a9fe:a9fe metadata
         fe80::5efe:a9fe:a9fe metadata  2001:0:102:304::5601:5601 metadata
+        64:ff9b:1:a9fe:a9:fe00:: metadata
     ";
     let words: Vec<&str> = rows.split_whitespace().collect();
     assert!(words.len() > 250, "the table was read");
