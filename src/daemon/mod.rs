@@ -137,6 +137,8 @@ pub(crate) async fn run(loaded: Loaded, sources: Sources, access: Access) -> Res
     let mut watch = reload::Watch::new(sources, access, loaded);
     loop {
         let signal = tokio::select! {
+            // A signal first: when a change was seen at the same time, it is read with it and not once more.
+            biased;
             signal = signals.next() => signal,
             () = watch.changed() => Signal::Reload,
         };

@@ -54,7 +54,6 @@ fn session(
     entry: &Entry<'_, '_>,
     profiles: &mut BTreeMap<String, Profile>,
 ) -> Option<(SessionSettings, bool)> {
-    let table = reader.as_table(entry, reference::SESSION)?;
     let id = match super::session_id(id) {
         Ok(id) => id,
         Err(why) => {
@@ -63,6 +62,7 @@ fn session(
             return None;
         }
     };
+    let table = reader.as_table(entry, reference::SESSION)?;
     let plain = table.get("token");
     let hashed = table.get("token_sha256");
     let has_plain_token = plain.is_some();
