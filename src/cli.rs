@@ -71,7 +71,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) log_format: LogFormat,
 
-    /// Say more: -v every flow, -vv every step.
+    /// Say more: every flow as it opens and closes.
     #[arg(short, long, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
 

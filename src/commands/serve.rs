@@ -1,5 +1,7 @@
 //! `exeat serve`: from flags to a running daemon.
 
+use std::path::Path;
+
 use exeat_config::{Loaded, load};
 use tracing::level_filters::LevelFilter;
 
@@ -30,10 +32,29 @@ pub(super) fn run(serve: &Serve) -> Result<Exit, CommandError> {
 
 /// Who may use the proxy.
 fn access(serve: &Serve, loaded: &Loaded) -> Result<Access, CommandError> {
+    let settings = &loaded.settings;
     if !serve.no_auth {
-        return Ok(if loaded.settings.sessions.is_empty() { Access::OneSession } else { Access::Sessions });
+        if !settings.sessions.is_empty() {
+            return Ok(Access::Sessions);
+        }
+        // A file that somebody named is meant to have some: one made instead would be a surprise.
+        if let Some(path) = &settings.proxy.sessions {
+            return Err(CommandError::Usage {
+                message: format!("the sessions file `{}` has no session", path.display()),
+                hint: Some("write lines of `id:token`, or name no file to have one session made".into()),
+            });
+        }
+        if settings.audit.path.as_deref() == Some(Path::new("-")) {
+            return Err(CommandError::Usage {
+                message:
+                    "the audit log and the URL of a session that is made cannot both go to standard output"
+                        .into(),
+                hint: Some("give sessions with `--sessions FILE`, or write the log to a file".into()),
+            });
+        }
+        return Ok(Access::OneSession);
     }
-    if let Some((message, hint)) = Access::everyone_conflicts(&loaded.settings) {
+    if let Some((message, hint)) = Access::everyone_conflicts(settings) {
         return Err(CommandError::Usage { message, hint: Some(hint.into()) });
     }
     Ok(Access::Everyone)

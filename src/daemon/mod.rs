@@ -19,7 +19,7 @@ use std::{
 };
 
 use exeat_config::{
-    Flags, Loaded, NetworkFilter, SessionId, Token,
+    Flags, Loaded, NetworkFilter, Profile, SessionId, Token,
     settings::{Mode, Settings},
 };
 use exeat_proxy::{
@@ -181,7 +181,14 @@ fn warn_of_what_is_open(settings: &Settings, access: Access) {
         warn(&format!("the network is open: profile `{name}` lets every public host through, since {why}"));
     }
     if settings.proxy.mode == Mode::Report {
-        warn("nothing is refused: rules are only reported (`--report-only`, or `mode = \"report\"`)");
+        warn(
+            "nothing is refused but metadata services and special-use addresses: rules are only reported \
+             (`--report-only`, or `mode = \"report\"`)",
+        );
+    }
+    let allows_nothing = |profile: &Profile| profile.network.allowed.as_ref().is_some_and(Vec::is_empty);
+    if settings.profiles.values().all(allows_nothing) {
+        warn("nothing is allowed: there is no rule that allows a host, such as `--allow example.com`");
     }
     match access {
         Access::Everyone => warn("no authentication: every program on this machine may use this proxy"),

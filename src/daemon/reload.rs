@@ -1,9 +1,12 @@
 //! A reload: everything is read, parsed and compiled first; only then is it swapped in. A fault anywhere keeps what was
 //! there.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use exeat_config::{Color, Loaded, Stamp, load, opens, settings::Settings};
+use exeat_config::{
+    Diagnostics, Loaded, Stamp, load, opens,
+    settings::{AuditSettings, MetricsSettings, Settings},
+};
 use exeat_proxy::{proxy::Proxy, record::ReloadResult};
 
 use super::{Access, Sources};
@@ -19,12 +22,35 @@ pub(super) struct Watch {
     access: Access,
     loaded: Loaded,
     stamps: Vec<Option<Stamp>>,
+    /// What stays in force until the next start.
+    fixed: Fixed,
+}
+
+/// The settings that only a start puts in force.
+#[derive(Debug, PartialEq, Eq)]
+struct Fixed {
+    listen: Vec<SocketAddr>,
+    metrics: MetricsSettings,
+    audit: AuditSettings,
+    max_connections: usize,
+}
+
+impl Fixed {
+    fn of(settings: &Settings) -> Self {
+        Self {
+            listen: settings.proxy.listen.clone(),
+            metrics: settings.metrics.clone(),
+            audit: settings.audit.clone(),
+            max_connections: settings.limits.max_connections,
+        }
+    }
 }
 
 impl Watch {
     pub(super) fn new(sources: Sources, access: Access, loaded: Loaded) -> Self {
         let stamps = read_stamps(&loaded);
-        Self { sources, access, loaded, stamps }
+        let fixed = Fixed::of(&loaded.settings);
+        Self { sources, access, loaded, stamps, fixed }
     }
 
     /// The settings in force.
@@ -54,7 +80,7 @@ impl Watch {
         match self.read(proxy).await {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
-                    tracing::warn!("{}", warning.render(Color::Never));
+                    tracing::warn!("{warning}");
                 }
                 self.note_what_needs_a_restart(&loaded.settings);
                 self.stamps = read_stamps(&loaded);
@@ -77,16 +103,16 @@ impl Watch {
         let loaded = tokio::task::spawn_blocking(move || load(sources.config.as_deref(), &sources.flags))
             .await
             .map_err(|error| format!("reading the configuration failed: {error}"))?
-            .map_err(|faults| faults.render(Color::Never))?;
+            .map_err(|faults| in_one_line(&faults))?;
         if self.access == Access::Everyone
             && let Some((message, hint)) = Access::everyone_conflicts(&loaded.settings)
         {
-            return Err(format!("{message}\n\nhint: {hint}"));
+            return Err(format!("{message} (hint: {hint})"));
         }
         let opened = opens(&self.loaded.settings, &loaded.settings);
         if !opened.is_empty() {
             return Err(format!(
-                "profile `{}` was filtered and would become open\n\nhint: if that is meant, write `filter = \"off\"` in its `network` table",
+                "profile `{}` was filtered and would become open (hint: if that is meant, write `filter = \"off\"` in its `network` table)",
                 opened.join("`, `")
             ));
         }
@@ -106,21 +132,39 @@ impl Watch {
             sessions_removed = applied.sessions_removed,
             "reloaded"
         );
+        if loaded.settings.sessions.is_empty() && !self.loaded.settings.sessions.is_empty() {
+            tracing::warn!("no session is left: every client is turned away");
+        }
         Ok(loaded)
     }
 
     fn note_what_needs_a_restart(&self, new: &Settings) {
-        let old = &self.loaded.settings;
+        let (old, new) = (&self.fixed, Fixed::of(new));
         let changed = [
-            ("proxy.listen", old.proxy.listen != new.proxy.listen),
+            ("proxy.listen", old.listen != new.listen),
             ("metrics", old.metrics != new.metrics),
             ("audit", old.audit != new.audit),
-            ("limits.max_connections", old.limits.max_connections != new.limits.max_connections),
+            ("limits.max_connections", old.max_connections != new.max_connections),
         ];
         for (key, _) in changed.into_iter().filter(|(_, changed)| *changed) {
             tracing::warn!("`{key}` changed: it takes effect at the next start");
         }
     }
+}
+
+/// The faults as one log line.
+fn in_one_line(faults: &Diagnostics) -> String {
+    let mut words: Vec<String> = faults
+        .iter()
+        .map(|fault| match fault.hint() {
+            Some(hint) => format!("{fault} (hint: {hint})"),
+            None => fault.to_string(),
+        })
+        .collect();
+    if faults.more() > 0 {
+        words.push(format!("and {} more", faults.more()));
+    }
+    words.join("; ")
 }
 
 /// What the files look like now.

@@ -98,6 +98,12 @@ impl Diagnostic {
         self
     }
 
+    /// The same about a file, with the flag or the key that named the file.
+    pub(crate) fn named_by(mut self, who: &str) -> Self {
+        self.message = format!("`{who}`: {}", self.message);
+        self
+    }
+
     /// Error or warning.
     pub fn severity(&self) -> Severity {
         self.severity

@@ -93,7 +93,10 @@ pub fn load(config: Option<&Path>, flags: &Flags) -> Result<Loaded, Diagnostics>
                 sessions_file::parse(&mut file, sessions, profiles, known, &mut report);
                 files.push(ReadFile { path, stamp: file.stamp() });
             }
-            Err(diagnostic) => report.error(|| diagnostic),
+            Err(diagnostic) => {
+                let who = if flags.sessions.is_some() { "--sessions" } else { "proxy.sessions" };
+                report.error(|| diagnostic.named_by(who));
+            }
         }
     }
     let warnings = report.finish()?;

@@ -276,7 +276,7 @@ fn missing_files() {
     assert_data_eq!(
         files.load(&Flags::default()).unwrap_err(),
         str![[r#"
-error: cannot read the file: no such file or directory
+error: `proxy.sessions`: cannot read the file: no such file or directory
  --> DIR/nowhere
 
 hint: is the path right?
