@@ -45,6 +45,12 @@ fn who_may_use_it() {
     t.fails(&["serve", "--no-auth", "--config", "exeat.toml"], 2);
     t.fails(&["serve", "--sessions", "nope"], 2);
     t.fails(&["serve", "--sessions", "."], 2);
+    t.note("a file that names no session is not a wish for one to be made");
+    let empty = t.file("empty", "# nobody yet\n");
+    std::fs::set_permissions(&empty, PermissionsExt::from_mode(0o600)).unwrap();
+    t.fails(&["serve", "--listen", "127.0.0.1:0", "--sessions", "empty"], 2);
+    t.note("the URL of a made session has no place in the audit log");
+    t.fails(&["serve", "--listen", "127.0.0.1:0", "--audit-log", "-"], 2);
     t.compare();
 }
 
