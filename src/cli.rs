@@ -9,7 +9,7 @@ use crate::logging::LogFormat;
 
 /// A filtering egress proxy: nothing gets out without permission.
 #[derive(Debug, Parser)]
-#[command(name = "exeat", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "exeat", version, about, max_term_width = 100)]
 #[command(
     after_help = "exit status: 0 success, 1 a failure or a refusal, 2 wrong usage or an invalid configuration"
 )]

@@ -14,6 +14,7 @@ fn versions_and_helps() {
         assert!(t.succeeds(args).contains("Usage: exeat"));
     }
     t.succeeds(&["completions", "--help"]);
+    assert_eq!(t.succeeds(&["help", "check"]), t.succeeds(&["check", "--help"]));
     t.compare();
 }
 
@@ -25,7 +26,6 @@ fn wrong_usage() {
     for args in [
         &["sreve"][..],
         &["run", "--", "true"],
-        &["help"],
         &["--alow"],
         &["-v", "serve"],
         &["serve", "--alow", "example.com"],

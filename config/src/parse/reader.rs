@@ -134,7 +134,7 @@ impl Reader<'_> {
         span: Range<usize>,
         known: &'static [&'static str],
     ) -> Table<'t, 'i> {
-        for key in entries.keys() {
+        for (key, value) in entries {
             let given = key.get_ref().as_ref();
             if known.contains(&given) {
                 continue;
@@ -150,13 +150,14 @@ impl Reader<'_> {
             }
             let place =
                 if name.is_empty() { "at the top of the file".to_owned() } else { format!("in `{name}`") };
-            // A key that is right elsewhere was misplaced, not misspelt.
-            let hint = match reference::tables_of(given).as_slice() {
-                [] => match nearest(given, known.iter().copied()) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("known here: {}", alternatives(known).replace(" or ", ", ")),
-                },
-                tables => format!("it is a key of {}", alternatives(tables)),
+            // A key that is right elsewhere was misplaced, not misspelt; a whole table (`[profile.x]`) was misspelt.
+            let is_table = matches!(value.get_ref(), DeValue::Table(_));
+            let meant = nearest(given, known.iter().copied());
+            let hint = match (reference::tables_of(given).as_slice(), meant) {
+                ([], Some(meant)) => format!("did you mean `{meant}`?"),
+                (_, Some(meant)) if is_table => format!("did you mean `{meant}`?"),
+                ([], None) => format!("known here: {}", alternatives(known).replace(" or ", ", ")),
+                (tables, _) => format!("it is a key of {}", alternatives(tables)),
             };
             self.fault(key.span(), format!("unknown key `{}` {place}", shown(given)), Some(hint));
         }

@@ -6,6 +6,13 @@ use super::{errors, parse, settings};
 use crate::{reference, settings::Settings};
 
 #[test]
+fn a_misspelt_table_is_not_a_misplaced_key() {
+    let shown = errors("[profile.default.network]\nallowed_domains = [\"a.example\"]\n");
+    assert!(shown.contains("unknown key `profile` at the top of the file"), "{shown}");
+    assert!(shown.contains("hint: did you mean `profiles`?"), "{shown}");
+}
+
+#[test]
 fn an_empty_file_allows_nothing() {
     assert_eq!(settings(""), Settings::default());
     assert_eq!(settings("# nothing\n\r\n"), Settings::default());
