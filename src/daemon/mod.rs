@@ -187,7 +187,7 @@ fn warn_of_what_is_open(settings: &Settings, access: Access) {
         );
     }
     let allows_nothing = |profile: &Profile| profile.network.allowed.as_ref().is_some_and(Vec::is_empty);
-    if settings.profiles.values().all(allows_nothing) {
+    if settings.proxy.mode == Mode::Enforce && settings.profiles.values().all(allows_nothing) {
         warn("nothing is allowed: there is no rule that allows a host, such as `--allow example.com`");
     }
     match access {

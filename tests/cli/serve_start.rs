@@ -58,7 +58,7 @@ fn the_url_stands_once_on_standard_output() {
     assert!(stderr.contains("\ntry: curl -x URL https://"), "{stderr}");
     assert!(stderr.contains(&format!(" INFO listening addr=127.0.0.1:{port}\n")), "{stderr}");
     assert!(!stderr.contains(token), "standard error is a log: {stderr}");
-    for words in ["no authentication", "network is open", "nothing is refused"] {
+    for words in ["no authentication", "network is open", "nothing is refused", "nothing is allowed"] {
         assert!(!stderr.contains(words), "{words}: {stderr}");
     }
     assert!(stderr.ends_with(" INFO ended\n"), "{stderr}");
@@ -85,12 +85,13 @@ fn what_is_open_is_said_loudly() {
     file("open.toml", "[profiles.default.network]\ndenied_domains = [\"x.example\"]\n");
     file("off.toml", "[profiles.default.network]\nfilter = \"off\"\n");
     file("report.toml", "[proxy]\nmode = \"report\"\n");
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["--no-auth"], "no authentication: every program on this machine may use this proxy"),
         (&["--config", "open.toml"], "the network is open: profile `default`"),
         (&["--config", "off.toml"], "the network is open: profile `default`"),
         (&["--config", "report.toml"], "nothing is refused"),
         (&["--report-only"], "nothing is refused"),
+        (&[], "nothing is allowed: there is no rule"),
     ];
     for (args, words) in cases {
         for more in [&[][..], &["-q"], &["--log-format", "json"]] {

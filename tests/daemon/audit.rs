@@ -9,7 +9,9 @@ use std::{
 };
 
 use exeat_loadtest::{
-    client::{Ending, Exchange, connect, raw_exchange, socks5_connect},
+    client::{
+        Credentials, Ending, Exchange, connect, raw_exchange, socks5_connect, socks5_greeting, socks5_login,
+    },
     netns::in_private_network,
     origin::{Origin, Script},
     process::Signal,
@@ -256,5 +258,37 @@ fn the_report_mode_records_and_the_guard_holds() {
         ];
         let expected = expected.map(|(host, verdict, reason)| (host.to_owned(), verdict.to_owned(), reason));
         assert_eq!(verdicts, expected);
+    });
+}
+
+/// What a SOCKS client gets wrong after it has said who it is stands under its session.
+#[test]
+fn a_fault_behind_the_credentials_is_the_sessions() {
+    in_private_network(exeat_loadtest::test_name!(), &network(), || {
+        let mut daemon = Setup::new(&allowing("", &["good.example"])).start();
+        // BIND, which is refused.
+        let bind =
+            [socks5_greeting(&[2]), socks5_login(&one()), vec![5, 2, 0, 1, 127, 0, 0, 1, 0, 80]].concat();
+        let said = raw_exchange(proxy(), bind).unwrap();
+        assert_eq!(said.bytes[..6], [5, 2, 1, 0, 5, 7]);
+        // The same from somebody whose credentials are wrong.
+        let wrong = Credentials::new("one", "wrong-wrong-wrong-wrong");
+        raw_exchange(proxy(), [socks5_greeting(&[2]), socks5_login(&wrong)].concat()).unwrap();
+        daemon.stop();
+        let sessions: Vec<_> = daemon
+            .audit()
+            .iter()
+            .map(|line| (line["event"].clone(), line["reason"].clone(), line["session"].clone()))
+            .collect();
+        let line = |event: &str, reason: Value, session: Value| (Value::from(event), reason, session);
+        assert_eq!(
+            sessions,
+            [
+                line("open", "unsupported".into(), "one".into()),
+                line("close", Value::Null, "one".into()),
+                line("open", "auth-failed".into(), Value::Null),
+                line("close", Value::Null, Value::Null),
+            ]
+        );
     });
 }

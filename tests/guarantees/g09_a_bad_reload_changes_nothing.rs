@@ -206,6 +206,7 @@ fn no_request_fails_while_broken_files_come_and_go() {
                     assert!(refused.contains(said), "{}: no {said:?} in {refused}", fault.what);
                 }
                 assert!(!refused.contains(TOKEN), "{refused}");
+                assert!(!refused.contains("\\n"), "one line for a person: {refused}");
 
                 daemon.write("sessions", &sessions());
                 daemon.write("exeat.toml", &good(round));

@@ -258,6 +258,31 @@ fn who_has_been_refused_keeps_nobody_out() {
     });
 }
 
+/// Nor is who waits between two requests: such connections make room before anybody is turned away.
+#[test]
+fn idle_kept_alive_connections_keep_nobody_out() {
+    in_private_network(test_name!(), &network(), || {
+        let (_dns, origin) = world();
+        let exeat = serve("[limits]\nmax_connections = 16\n");
+        let head = format!(
+            "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n{}\r\n",
+            exeat.authorization()
+        );
+        let mut idle = Vec::new();
+        for _ in 0..40 {
+            let mut client = dial(exeat.proxy()).unwrap();
+            let answer = Exchange::new().until_head().run_on(&mut client, &head).unwrap();
+            assert!(answer.text().starts_with("HTTP/1.1 200 "), "{}", answer.text());
+            idle.push(client);
+        }
+        assert!(gone(&idle, 24) >= 24, "they hold every place");
+        for way in Way::ALL {
+            assert_eq!(way.ask(&exeat, "good.example", 80), Said::Yes, "{way:?}");
+        }
+        assert!(visits(&origin) >= 40 + Way::ALL.len());
+    });
+}
+
 /// Who has authenticated has left the lobby: the crowd cannot push a tunnel out.
 #[test]
 fn a_crowd_ends_no_tunnel() {
