@@ -268,6 +268,12 @@ fn what_a_reload_cannot_change_is_said_and_stays() {
         assert_eq!(daemon.listener(), listener);
         assert_eq!(dial(([127, 0, 0, 1], 3129).into()).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         assert!(!daemon.path("other.jsonl").exists());
+        // Back to what is in force: there is nothing to be said any more.
+        daemon.write("exeat.toml", &allowing("", &["good.example"]));
+        assert_eq!(daemon.reload(), Reload::Success);
+        daemon.write("exeat.toml", &allowing("", &["good.example", "other.example"]));
+        assert_eq!(daemon.reload(), Reload::Success);
+        assert_eq!(daemon.log().matches("takes effect at the next start").count(), 4, "{}", daemon.log());
         drop(tunnels);
         daemon.stop();
         assert_eq!(closed_by(&daemon).len(), 2);

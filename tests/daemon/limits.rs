@@ -8,6 +8,7 @@ use std::{
 
 use exeat_loadtest::{
     client::{Credentials, Exchange, Tunnel, connect, dial, socks5_connect},
+    dns::{Answer, DnsServer, Zone},
     netns::in_private_network,
     process::Signal,
 };
@@ -208,5 +209,35 @@ fn the_tokens_of_the_tests_are_not_in_the_log() {
         daemon.stop();
         assert!(daemon.log().contains("evil.example"), "{}", daemon.log());
         assert!(!daemon.log().contains(TOKEN), "{}", daemon.log());
+    });
+}
+
+/// Names whose servers are silent keep only their own session from its lookups.
+#[test]
+fn silent_names_of_one_session_leave_lookups_to_the_others() {
+    let net = network().nameserver("9.9.9.9");
+    in_private_network(exeat_loadtest::test_name!(), &net, || {
+        let _origins = origins();
+        let zone =
+            Zone::new().with("quick.example", Answer::a(["93.184.216.34"])).otherwise(Answer::silence());
+        let _dns = DnsServer::start("9.9.9.9:53", zone).unwrap();
+        let text = allowing("", &["*.slow.example", "quick.example"])
+            + "[sessions.two]\ntoken = \"two-0123456789_abcdef\"\n";
+        let mut daemon = Setup::new(&text).start();
+        let mut asking = Vec::new();
+        for number in 0..300 {
+            let mut stream = dial(proxy()).unwrap();
+            stream.write_all(connect_head(&format!("n{number}.slow.example:443")).as_bytes()).unwrap();
+            asking.push(stream);
+        }
+        // 256 of its lookups wait; the others are refused at once, as long as they do.
+        daemon.wait_for_metric(
+            "exeat_requests_total{protocol=\"connect\",reason=\"limit\",verdict=\"refuse\"}",
+            44,
+        );
+        let two = Credentials::new("two", "two-0123456789_abcdef");
+        ping(&mut connect(proxy(), "quick.example:443", Some(&two)).unwrap()).unwrap();
+        drop(asking);
+        daemon.stop();
     });
 }

@@ -164,3 +164,18 @@ fn relative_paths_start_at_the_file() {
     assert_eq!(file.resolve("/run/x"), Path::new("/run/x"));
     assert_eq!(TextFile::for_test("exeat.toml", "").resolve("sessions"), Path::new("sessions"));
 }
+
+/// A mode can be what a reading complained of: mending it is a change.
+#[cfg(unix)]
+#[test]
+fn another_mode_is_another_state_of_a_file() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sessions");
+    std::fs::write(&path, "x").unwrap();
+    let before = super::Stamp::at(&path).unwrap();
+    assert_eq!(super::Stamp::at(&path), Some(before));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o400)).unwrap();
+    assert_ne!(super::Stamp::at(&path), Some(before));
+}
